@@ -1,0 +1,76 @@
+//! Who may use whom. In: `cargo metadata` and `cargo tree`. Out: every edge that the table does not draw, and every
+//! crate in a dependency tree that must stay out of it.
+//!
+//! The table is the one of ARCHITECTURE.md; a new crate is added to both.
+
+use crate::run;
+use crate::workshop::Workshop;
+use anyhow::Result;
+
+struct Rule {
+    /// The package.
+    name: &'static str,
+    /// Workspace packages it may use in its product code.
+    may_use: &'static [&'static str],
+    /// Crates that may appear nowhere below it, tests apart.
+    never: &'static [&'static str],
+}
+
+const RUNTIMES: &[&str] = &["tokio", "kube-client", "hyper", "rand"];
+
+const TABLE: &[Rule] = &[
+    Rule { name: "bloodraven-gtid", may_use: &[], never: RUNTIMES },
+    Rule { name: "bloodraven-api", may_use: &["bloodraven-gtid"], never: &["tokio", "kube-client", "hyper"] },
+    Rule { name: "bloodraven-testbed", may_use: &[], never: &[] },
+    Rule { name: "bloodraven", may_use: &["bloodraven-api", "bloodraven-gtid"], never: &[] },
+    Rule { name: "bloodraven-e2e", may_use: &[], never: &[] },
+    Rule { name: "xtask", may_use: &[], never: RUNTIMES },
+];
+
+/// For tests only: what brings the real servers up is never part of the product.
+const TESTS_ONLY: &[&str] = &["bloodraven-testbed", "bloodraven-e2e"];
+
+pub(super) fn breaches(workshop: &Workshop) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    let packages = workshop.packages()?;
+    let members: Vec<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
+    for package in &packages {
+        let name = package["name"].as_str().unwrap_or_default();
+        let Some(rule) = TABLE.iter().find(|rule| rule.name == name) else {
+            found.push(format!("{name}: not in the table of directions; add it there and to ARCHITECTURE.md"));
+            continue;
+        };
+        found.extend(edges(rule, package, &members));
+        found.extend(forbidden(workshop, rule)?);
+    }
+    Ok(found)
+}
+
+fn edges(rule: &Rule, package: &serde_json::Value, members: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for dependency in package["dependencies"].as_array().into_iter().flatten() {
+        let name = dependency["name"].as_str().unwrap_or_default();
+        let for_tests = dependency["kind"].as_str() == Some("dev");
+        if !members.contains(&name) || for_tests {
+            continue;
+        }
+        if TESTS_ONLY.contains(&name) {
+            found.push(format!("{} uses {name} outside its tests; make it a dev-dependency", rule.name));
+        } else if !rule.may_use.contains(&name) {
+            found.push(format!("{} uses {name}, an edge that is not drawn", rule.name));
+        }
+    }
+    found
+}
+
+fn forbidden(workshop: &Workshop, rule: &Rule) -> Result<Vec<String>> {
+    if rule.never.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut cargo = workshop.cargo("tree");
+    cargo.args(["--package", rule.name, "--edges", "normal", "--prefix", "none", "--format", "{p}"]);
+    let tree = run::capture(&mut cargo)?;
+    let below: Vec<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+    let breach = |banned: &&&str| below.contains(*banned);
+    Ok(rule.never.iter().filter(breach).map(|banned| format!("{}: {banned} must stay out of it", rule.name)).collect())
+}
