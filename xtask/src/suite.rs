@@ -94,7 +94,7 @@ fn fmt(workshop: &Workshop, _: &mut Tally) -> Result<()> {
 
 fn clippy(workshop: &Workshop, _: &mut Tally) -> Result<()> {
     let mut cargo = workshop.cargo("clippy");
-    cargo.args(["--locked", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]);
+    cargo.args(["--locked", "--workspace", "--all-targets", "--all-features", "--quiet", "--", "-D", "warnings"]);
     run::stream("clippy", &mut cargo, |_| {})
 }
 
@@ -109,21 +109,20 @@ fn testbed(workshop: &Workshop, _: &mut Tally) -> Result<()> {
 
 fn unit(workshop: &Workshop, tally: &mut Tally) -> Result<()> {
     let mut cargo = workshop.cargo("test");
-    cargo.args(["--locked", "--workspace", "--exclude", "bloodraven-e2e", "--no-fail-fast"]);
+    cargo.args(["--locked", "--workspace", "--all-features", "--exclude", "bloodraven-e2e", "--no-fail-fast"]);
     tests("unit tests", &mut cargo, tally)
 }
 
 /// Benchmarks run once each, so that they cannot rot; their figures are for `cargo xtask bench`.
 fn bench_smoke(workshop: &Workshop, tally: &mut Tally) -> Result<()> {
     let mut cargo = workshop.cargo("test");
-    cargo.args(["--locked", "--workspace", "--benches", "--no-fail-fast"]);
-    cargo.args(["--exclude", "bloodraven-e2e"]);
+    cargo.args(["--locked", "--workspace", "--all-features", "--bench", "*", "--no-fail-fast"]);
     run::stream("benchmarks", &mut cargo, |line| tally.target(line))
 }
 
 fn docs(workshop: &Workshop, _: &mut Tally) -> Result<()> {
     let mut cargo = workshop.cargo("doc");
-    cargo.args(["--locked", "--workspace", "--no-deps", "--document-private-items", "--quiet"]);
+    cargo.args(["--locked", "--workspace", "--all-features", "--no-deps", "--document-private-items", "--quiet"]);
     cargo.env("RUSTDOCFLAGS", "-D warnings");
     run::stream("docs", &mut cargo, |_| {})
 }
@@ -146,7 +145,7 @@ fn deny(workshop: &Workshop, _: &mut Tally) -> Result<()> {
 
 fn e2e(workshop: &Workshop, tally: &mut Tally) -> Result<()> {
     let mut cargo = workshop.cargo("test");
-    cargo.args(["--locked", "--package", "bloodraven-e2e", "--no-fail-fast"]);
+    cargo.args(["--locked", "--package", "bloodraven-e2e", "--all-features", "--no-fail-fast"]);
     tests("tests with real servers", &mut cargo, tally)
 }
 
