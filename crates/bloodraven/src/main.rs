@@ -1,2 +1,21 @@
-//! Placeholder.
-fn main() {}
+//! The one binary of Bloodraven. Each subcommand is a file of its own; this one only says how it ended.
+
+mod cli;
+mod crds;
+mod gtid;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let outcome = cli::run(std::env::args_os(), &mut io::stdin(), &mut io::stdout());
+    outcome.unwrap_or_else(|error| {
+        // Whoever read our output and has seen enough (`| head`) is content, not in error.
+        if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+            return ExitCode::SUCCESS;
+        }
+        // If standard error is closed there is nobody left to tell.
+        _ = writeln!(io::stderr(), "error: {error:#}");
+        ExitCode::from(2)
+    })
+}

@@ -1,0 +1,105 @@
+//! The command line.
+//!
+//! In: the words a person typed. Out: the subcommand they mean, run, and its exit code; or one line that says what was
+//! not understood. Must not: do any subcommand's work.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Parser, Subcommand};
+
+use crate::{crds, gtid};
+
+/// Keeps a MySQL database writable across sites: fast, and provably with a single writer.
+#[derive(Parser)]
+#[command(
+    name = "bloodraven",
+    version,
+    arg_required_else_help = true,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+  bloodraven crds | kubectl apply --server-side -f -    install the custom resource definitions
+  bloodraven gtid subtract @primary.txt @replica.txt    what the replica still lacks
+  bloodraven gtid --help                                all that can be done with GTID sets"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Print the custom resource definitions as YAML
+    #[command(after_help = crds::HELP)]
+    Crds,
+
+    /// Compare and combine MySQL GTID sets
+    #[command(subcommand)]
+    Gtid(gtid::Command),
+}
+
+/// Understands the words, runs what they ask for.
+pub(crate) fn run(
+    words: impl IntoIterator<Item = OsString>,
+    stdin: &mut impl Read,
+    stdout: &mut impl Write,
+) -> anyhow::Result<ExitCode> {
+    let cli = match Cli::try_parse_from(words) {
+        Ok(cli) => cli,
+        Err(answer) => return explain(&answer, stdout),
+    };
+    match cli.command {
+        Command::Crds => crds::run(stdout),
+        Command::Gtid(command) => gtid::run(&command, stdin, stdout),
+    }
+}
+
+/// Help and the version go to standard output in full; a mistake becomes one line.
+fn explain(answer: &clap::Error, stdout: &mut impl Write) -> anyhow::Result<ExitCode> {
+    match answer.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            write!(stdout, "{}", answer.render())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            _ = answer.print();
+            Ok(ExitCode::from(2))
+        }
+        _ => anyhow::bail!("{}", in_one_line(answer)),
+    }
+}
+
+/// The mistake, the nearest thing that exists, and where to read on.
+fn in_one_line(mistake: &clap::Error) -> String {
+    let text = mistake.render().to_string();
+    let first_paragraph = text.split("\n\n").next().unwrap_or_default();
+    let words: Vec<&str> = first_paragraph.split_whitespace().skip_while(|word| *word == "error:").collect();
+    let mistake_itself = words.join(" ");
+    let nearest = nearest_of(mistake).map_or(String::new(), |nearest| format!(" (did you mean '{nearest}'?)"));
+    format!("{mistake_itself}{nearest}; see '{} --help'", commands_of_usage(mistake))
+}
+
+/// What exists and looks like what was typed.
+fn nearest_of(mistake: &clap::Error) -> Option<&String> {
+    let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    kinds.into_iter().find_map(|kind| match mistake.get(kind)? {
+        ContextValue::String(nearest) => Some(nearest),
+        // In ascending order of likeness.
+        ContextValue::Strings(nearest) => nearest.last(),
+        _ => None,
+    })
+}
+
+/// `bloodraven gtid union` out of `Usage: bloodraven gtid union [OPTIONS] <SET>...`.
+fn commands_of_usage(mistake: &clap::Error) -> String {
+    let usage = match mistake.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+        _ => String::new(),
+    };
+    let is_command = |word: &&str| word.chars().all(|letter| letter.is_ascii_lowercase());
+    let commands: Vec<&str> = usage.split_whitespace().skip(1).take_while(is_command).collect();
+    if commands.is_empty() { "bloodraven".to_owned() } else { commands.join(" ") }
+}
