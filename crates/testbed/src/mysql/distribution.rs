@@ -37,14 +37,22 @@ const VERSION_LIMIT: Duration = Duration::from_secs(30);
 #[derive(Debug, Snafu)]
 pub enum Error {
     /// The variable names something that cannot be run.
-    #[snafu(display("{MYSQLD}={}: no such program; set it to the path of a mysqld of {} or newer, or unset it", path.display(), Version::OLDEST))]
+    #[snafu(display(
+        "{MYSQLD}={}: no such program; set it to the path of a mysqld of {} or newer, or unset it",
+        path.display(),
+        Version::OLDEST
+    ))]
     NotAProgram {
         /// The value of the variable.
         path: PathBuf,
     },
 
     /// The variable names a program that is no MySQL server.
-    #[snafu(display("{MYSQLD}={}: not a MySQL server ({why}); set it to the path of a mysqld of {} or newer, or unset it", path.display(), Version::OLDEST))]
+    #[snafu(display(
+        "{MYSQLD}={}: not a MySQL server ({why}); set it to the path of a mysqld of {} or newer, or unset it",
+        path.display(),
+        Version::OLDEST
+    ))]
     NotMysql {
         /// The value of the variable.
         path: PathBuf,
@@ -53,7 +61,11 @@ pub enum Error {
     },
 
     /// The variable names a server that is too old.
-    #[snafu(display("{MYSQLD}={}: MySQL {version} is too old; set it to the path of a mysqld of {} or newer, or unset it", path.display(), Version::OLDEST))]
+    #[snafu(display(
+        "{MYSQLD}={}: MySQL {version} is too old; set it to the path of a mysqld of {} or newer, or unset it",
+        path.display(),
+        Version::OLDEST
+    ))]
     TooOld {
         /// The value of the variable.
         path: PathBuf,
