@@ -16,7 +16,7 @@ const HELP: &str = "\
 cargo xtask <word>
 
   test               set everything up and run all that CI runs; ends with a table and a count
-  test <step>...     only these steps: fmt tidy clippy testbed unit bench-smoke docs fuzz-check deny e2e
+  test <step>...     only these steps: fmt clippy tidy testbed tests bench-smoke docs fuzz-check deny
   tidy               the house rules: dependency directions, module docs, file sizes, links, generated files
   codegen            write the generated files (CRDs) anew; `tidy` fails when they are out of step
   testbed <part>...  bring a real part into the cache: mysql, kubernetes [--all], status, clean
@@ -74,9 +74,7 @@ fn testbed(workshop: &Workshop, words: &[String]) -> Result<()> {
     if words.is_empty() {
         bail!("name a part: mysql, kubernetes, status or clean");
     }
-    let mut cargo = workshop.cargo("run");
-    cargo.args(["--quiet", "--package", "bloodraven-testbed", "--"]).args(words);
-    run::inherit(&mut cargo)
+    run::inherit(workshop.program("bloodraven-testbed")?.args(words))
 }
 
 fn bench(workshop: &Workshop, words: &[String]) -> Result<()> {

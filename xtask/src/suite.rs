@@ -18,15 +18,14 @@ struct Step {
 
 const STEPS: &[Step] = &[
     Step { name: "fmt", work: fmt },
-    Step { name: "tidy", work: |workshop, _| tidy::run(workshop) },
     Step { name: "clippy", work: clippy },
+    Step { name: "tidy", work: |workshop, _| tidy::run(workshop) },
     Step { name: "testbed", work: testbed },
-    Step { name: "unit", work: unit },
+    Step { name: "tests", work: tests },
     Step { name: "bench-smoke", work: bench_smoke },
     Step { name: "docs", work: docs },
     Step { name: "fuzz-check", work: fuzz_check },
     Step { name: "deny", work: deny },
-    Step { name: "e2e", work: e2e },
 ];
 
 /// What the test runners said.
@@ -100,17 +99,24 @@ fn clippy(workshop: &Workshop, _: &mut Tally) -> Result<()> {
 
 fn testbed(workshop: &Workshop, _: &mut Tally) -> Result<()> {
     for part in ["mysql", "kubernetes"] {
-        let mut cargo = workshop.cargo("run");
-        cargo.args(["--locked", "--quiet", "--package", "bloodraven-testbed", "--", part]);
-        run::stream("testbed", &mut cargo, |_| {})?;
+        run::stream("testbed", workshop.program("bloodraven-testbed")?.arg(part), |_| {})?;
     }
     Ok(())
 }
 
-fn unit(workshop: &Workshop, tally: &mut Tally) -> Result<()> {
+/// Unit, documentation and live tests in one go: what is selected decides which features the dependencies get, and every
+/// other choice would compile them again.
+fn tests(workshop: &Workshop, tally: &mut Tally) -> Result<()> {
     let mut cargo = workshop.cargo("test");
-    cargo.args(["--locked", "--workspace", "--all-features", "--exclude", "bloodraven-e2e", "--no-fail-fast"]);
-    tests("unit tests", &mut cargo, tally)
+    cargo.args(["--locked", "--workspace", "--all-features", "--no-fail-fast"]);
+    run::stream("tests", &mut cargo, |line| {
+        tally.target(line);
+        tally.result(line);
+    })?;
+    if tally.passed == 0 {
+        bail!("no test ran");
+    }
+    Ok(())
 }
 
 /// Benchmarks run once each, so that they cannot rot; their figures are for `cargo xtask bench`.
@@ -141,29 +147,6 @@ fn deny(workshop: &Workshop, _: &mut Tally) -> Result<()> {
     let mut command = std::process::Command::new(tool);
     command.args(["--offline", "--workspace", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]);
     run::stream("deny", command.current_dir(&workshop.root), |_| {})
-}
-
-fn e2e(workshop: &Workshop, tally: &mut Tally) -> Result<()> {
-    let mut cargo = workshop.cargo("test");
-    cargo.args(["--locked", "--package", "bloodraven-e2e", "--all-features", "--no-fail-fast"]);
-    tests("tests with real servers", &mut cargo, tally)
-}
-
-fn tests(name: &str, cargo: &mut std::process::Command, tally: &mut Tally) -> Result<()> {
-    let mut seen = Tally::default();
-    let outcome = run::stream(name, cargo, |line| {
-        seen.target(line);
-        seen.result(line);
-    });
-    tally.passed += seen.passed;
-    tally.failed += seen.failed;
-    tally.skipped += seen.skipped;
-    tally.ran.append(&mut seen.ran);
-    outcome?;
-    if seen.passed == 0 {
-        bail!("no test ran");
-    }
-    Ok(())
 }
 
 /// Every target that can hold tests was seen to run, and nothing was skipped.

@@ -48,6 +48,16 @@ impl Workshop {
         command
     }
 
+    /// A program of the workspace, built. All of them are built at once and with every feature, as the tests are:
+    /// another choice of features would compile half of the dependencies a second time.
+    pub(crate) fn program(&self, name: &str) -> Result<Command> {
+        let mut cargo = self.cargo("build");
+        run::stream("building", cargo.args(["--quiet", "--workspace", "--all-features", "--bins"]), |_| {})?;
+        let mut command = Command::new(self.target.join("debug").join(name));
+        command.current_dir(&self.root).env("BLOODRAVEN_CACHE_DIR", &self.cache);
+        Ok(command)
+    }
+
     /// The binary of a cargo tool of that version, installed into the cache at first use.
     pub(crate) fn tool(&self, name: &str, version: &str) -> Result<PathBuf> {
         let home = self.cache.join("tools").join(format!("{name}-{version}"));

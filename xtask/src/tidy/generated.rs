@@ -35,10 +35,7 @@ pub(super) fn breaches(workshop: &Workshop) -> Result<Vec<String>> {
 }
 
 fn wanted(workshop: &Workshop) -> Result<BTreeMap<PathBuf, String>> {
-    // Built first, in the open: cold it takes minutes, and the printing below is silent.
-    run::stream("building bloodraven", workshop.cargo("build").args(["--quiet", "--package", "bloodraven"]), |_| {})?;
-    let mut cargo = workshop.cargo("run");
-    let printed = run::capture(cargo.args(["--quiet", "--package", "bloodraven", "--", "crds"]))?;
+    let printed = run::capture(workshop.program("bloodraven")?.arg("crds"))?;
     let mut files = BTreeMap::new();
     for document in printed.split("---\n").filter(|document| document.contains("kind:")) {
         let name = document
