@@ -21,6 +21,7 @@ cargo xtask <word>
   codegen            write the generated files (CRDs) anew; `tidy` fails when they are out of step
   testbed <part>...  bring a real part into the cache: mysql, kubernetes [--all], status, clean
   bench <name>       benchmarks, release build: gtid
+  model [--deep]     exhaustive searches over the brain's own functions: minutes, or hours
   fuzz <target> <s>  fuzz a target for so many seconds: gtid_set
   help               this page
 
@@ -65,6 +66,7 @@ fn dispatch(words: &[String]) -> Result<()> {
         "codegen" => tidy::generated::write(&Workshop::open()?),
         "testbed" => testbed(&Workshop::open()?, rest),
         "bench" => bench(&Workshop::open()?, rest),
+        "model" => model(&Workshop::open()?, rest),
         "fuzz" => fuzz(&Workshop::open()?, rest),
         other => Err(UnknownWord(other.to_owned()).into()),
     }
@@ -82,6 +84,12 @@ fn bench(workshop: &Workshop, words: &[String]) -> Result<()> {
         [name] if name == "gtid" => run::inherit(workshop.cargo("bench").args(["--package", "bloodraven-gtid"])),
         _ => bail!("name a benchmark: gtid"),
     }
+}
+
+fn model(workshop: &Workshop, words: &[String]) -> Result<()> {
+    let mut cargo = workshop.cargo("run");
+    cargo.args(["--quiet", "--release", "--package", "bloodraven-sim", "--bin", "bloodraven-model", "--"]);
+    run::inherit(cargo.args(words))
 }
 
 fn fuzz(workshop: &Workshop, words: &[String]) -> Result<()> {

@@ -21,6 +21,12 @@ const RUNTIMES: &[&str] = &["tokio", "kube-client", "hyper", "rand"];
 const TABLE: &[Rule] = &[
     Rule { name: "bloodraven-gtid", may_use: &[], never: RUNTIMES },
     Rule { name: "bloodraven-api", may_use: &["bloodraven-gtid"], never: &["tokio", "kube-client", "hyper"] },
+    Rule {
+        name: "bloodraven-brain",
+        may_use: &["bloodraven-gtid"],
+        never: &["tokio", "kube-core", "kube-client", "hyper", "rand", "serde", "serde_core", "tracing", "log"],
+    },
+    Rule { name: "bloodraven-sim", may_use: &["bloodraven-brain", "bloodraven-gtid"], never: RUNTIMES },
     Rule { name: "bloodraven-testbed", may_use: &[], never: &[] },
     Rule { name: "bloodraven", may_use: &["bloodraven-api", "bloodraven-gtid"], never: &[] },
     Rule { name: "bloodraven-e2e", may_use: &[], never: &[] },

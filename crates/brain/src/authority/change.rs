@@ -1,0 +1,181 @@
+//! What may follow upon what. Every function returns the next record; nothing is in force until it is persisted.
+
+use super::proof::{Release, Scope};
+use crate::name::Member;
+use crate::record::{Cause, Ended, Epoch, Holder, Phase, Proof, ProofKind, Record, Settings, VoterSet};
+use crate::time::Wall;
+
+/// Why a change may not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refused {
+    /// Authority is given only out of the run of Revoking that the release was found in.
+    NotThisRun,
+    /// The record lists no such instance, or it has ended; it has to be taken in as a voter first.
+    NotListed,
+    /// The release allows the way back to the holder, nothing else.
+    NotReleased,
+    /// Never fewer voters than the holder and one more.
+    TooFewVoters,
+    /// The holder stays a voter.
+    HolderMissing,
+}
+
+/// Takes authority away: a new Revoking epoch. `holder` stays, for the proof has to be about it. Within a run of Revoking
+/// a proof stays too: nobody was given anything since it was found.
+pub fn revoke(record: &Record, cause: Cause, now: Wall) -> Record {
+    let epoch = next_epoch(record.epoch);
+    let in_run = record.phase == Phase::Revoking;
+    Record {
+        epoch,
+        seat: None,
+        phase: Phase::Revoking,
+        revoked_at: record.revoked_at.or(Some(epoch)),
+        proof: record.proof.clone().filter(|_| in_run),
+        since: now,
+        cause,
+        ..record.clone()
+    }
+}
+
+/// Epochs are never reused. At the end of the numbers the same one comes again, contradicts what was stored under it,
+/// and so closes every server; a wrap to zero would be obeyed by nobody and hidden from everybody.
+const fn next_epoch(epoch: Epoch) -> Epoch {
+    epoch.saturating_add(1)
+}
+
+/// A Revoking record for a group that has none, or whose record went back in time: above every epoch heard, with
+/// nobody known as the holder, so that every site counts as a possible one.
+pub fn start_over(highest: Epoch, voters: Vec<Member>, settings: Settings, cause: Cause, now: Wall) -> Record {
+    let epoch = next_epoch(highest);
+    Record {
+        epoch,
+        tenure: 0,
+        seat: None,
+        phase: Phase::Revoking,
+        voters,
+        settings,
+        since: now,
+        cause,
+        proof: None,
+        revoked_at: Some(epoch),
+        holder: None,
+        ended: Vec::new(),
+    }
+}
+
+/// Writes down the proof as soon as it is found, so that a new leader need not find it again. The epoch stays. The first
+/// one stays, too, unless it was only assumed.
+pub fn note_proof(record: &Record, release: &Release) -> Record {
+    let fits = release.revoked_at == record.revoked_at && record.phase == Phase::Revoking;
+    let found = release.proof().filter(|_| fits).cloned();
+    let noted = record.proof.clone();
+    let assumed = |proof: &Proof| proof.kind == ProofKind::Assumed;
+    let proof = if noted.as_ref().is_none_or(assumed) { found.or(noted) } else { noted };
+    Record { proof, ..record.clone() }
+}
+
+/// Gives authority to `target` under a new tenure. The same instance as the last holder keeps its old sets beside the
+/// new one, for it may still hold them; another one needs a release by that holder.
+pub fn grant(record: &Record, target: &Member, release: &Release, cause: Cause, now: Wall) -> Result<Record, Refused> {
+    if record.phase != Phase::Revoking || release.revoked_at != record.revoked_at {
+        return Err(Refused::NotThisRun);
+    }
+    // Without a known holder the release is about the very voters it was found with.
+    if record.holder.is_none() && release.epoch != record.epoch {
+        return Err(Refused::NotThisRun);
+    }
+    if !record.voters.contains(target) || record.has_ended(target) {
+        return Err(Refused::NotListed);
+    }
+    let epoch = next_epoch(record.epoch);
+    let set = VoterSet { epoch, voters: record.voters.clone(), settings: record.settings };
+    let holder = match (&record.holder, &release.scope) {
+        (Some(holder), _) if holder.member == *target => {
+            let mut sets = holder.sets.clone();
+            sets.push(set);
+            Holder { sets, sql_fence_sent: false, ..holder.clone() }
+        }
+        (_, Scope::Anyone(_)) => {
+            Holder { member: target.clone(), server_uuid: None, sets: vec![set], sql_fence_sent: false }
+        }
+        (_, Scope::Holder(_)) => return Err(Refused::NotReleased),
+    };
+    let next = Record {
+        epoch,
+        tenure: epoch,
+        seat: Some(target.clone()),
+        phase: Phase::Granting,
+        since: now,
+        cause,
+        proof: release.proof().cloned(),
+        revoked_at: None,
+        holder: Some(holder),
+        ..record.clone()
+    };
+    Ok(without_forgotten_ends(next))
+}
+
+/// Opened and read back.
+pub fn settle(record: &Record) -> Record {
+    match record.phase {
+        Phase::Granting => Record { phase: Phase::Stable, ..record.clone() },
+        Phase::Revoking | Phase::Stable => record.clone(),
+    }
+}
+
+/// Another set of voters under a new epoch of the same tenure. While Revoking the holder's sets do not grow from it.
+/// Never fewer than the holder and one more, unless there never were as many.
+pub fn change_voters(record: &Record, voters: Vec<Member>, now: Wall) -> Result<Record, Refused> {
+    if voters.is_empty() || voters.len() < record.voters.len().min(2) {
+        return Err(Refused::TooFewVoters);
+    }
+    if record.seat.as_ref().is_some_and(|seat| !voters.contains(seat)) {
+        return Err(Refused::HolderMissing);
+    }
+    Ok(next_set(record, voters, record.settings, Cause::Voters, now))
+}
+
+/// Other lease settings under a new epoch of the same tenure.
+pub fn change_settings(record: &Record, settings: Settings, now: Wall) -> Record {
+    next_set(record, record.voters.clone(), settings, Cause::Lease, now)
+}
+
+fn next_set(record: &Record, voters: Vec<Member>, settings: Settings, cause: Cause, now: Wall) -> Record {
+    let epoch = next_epoch(record.epoch);
+    let mut next = Record { epoch, voters, settings, since: now, cause, ..record.clone() };
+    if next.phase != Phase::Revoking {
+        next.proof = None;
+        if let Some(holder) = &mut next.holder {
+            holder.sets.push(VoterSet { epoch, voters: next.voters.clone(), settings });
+        }
+    }
+    without_forgotten_ends(next)
+}
+
+/// Writes down that an instance has ended. The epoch stays: nobody's rights change by it. The leader that saw the end
+/// tells it to [`super::Evidence::take_end`] first: an end that it did not see counts from its election, which is too
+/// early for one that it did.
+pub fn note_end(record: &Record, member: &Member, at: Wall) -> Record {
+    let mut next = record.clone();
+    if next.lists(member) && !next.has_ended(member) {
+        next.ended.push(Ended { member: member.clone(), at });
+    }
+    next
+}
+
+/// Drops the sets that the holder can no longer hold; the newest stays.
+pub fn drop_sets(record: &Record, gone: &[Epoch]) -> Record {
+    let mut next = record.clone();
+    if let Some(holder) = &mut next.holder {
+        let newest = holder.sets.iter().map(|set| set.epoch).max();
+        holder.sets.retain(|set| Some(set.epoch) == newest || !gone.contains(&set.epoch));
+    }
+    without_forgotten_ends(next)
+}
+
+/// An end is remembered as long as the record names the instance anywhere.
+fn without_forgotten_ends(mut record: Record) -> Record {
+    let ended = std::mem::take(&mut record.ended);
+    record.ended = ended.into_iter().filter(|ended| record.lists(&ended.member)).collect();
+    record
+}

@@ -1,0 +1,56 @@
+//! The leader's rule: revoke, prove, then grant.
+//!
+//! In: the persisted [`Record`] and the [`Evidence`] that this leader gathered. Out: the next record (to be persisted
+//! before anyone is told), proofs of release, answers to questions. Must not: remember anything that a new leader would
+//! have to know; what outlives a leader is in the record.
+//!
+//! Reading order: [`change`] (what may follow upon what), [`evidence`] (what was heard), [`proof`] (when a holder has let
+//! go), [`voters`] (who is counted), [`mod@answer`] (grants).
+
+pub mod answer;
+pub mod change;
+pub mod evidence;
+pub mod proof;
+pub mod voters;
+
+#[cfg(test)]
+mod tests;
+
+pub use answer::{Answer, answer};
+pub use change::{
+    Refused, change_settings, change_voters, drop_sets, grant, note_end, note_proof, revoke, settle, start_over,
+};
+pub use evidence::Evidence;
+pub use proof::{Missing, Policy, Release, release, release_of_all, return_to_holder};
+
+use crate::record::Record;
+
+/// Which of two stored copies of the record is the record: the higher epoch; at equal epochs the later phase, with
+/// everything that either of them knows of sets and ends.
+pub fn join(mut one: Record, other: Record) -> Record {
+    if other.epoch != one.epoch {
+        return if other.epoch > one.epoch { other } else { one };
+    }
+    let (mut record, rest) = if other.phase > one.phase {
+        (other, one)
+    } else {
+        one.proof = one.proof.or_else(|| other.proof.clone());
+        (one, other)
+    };
+    for ended in rest.ended {
+        if !record.has_ended(&ended.member) {
+            record.ended.push(ended);
+        }
+    }
+    if let (Some(holder), Some(other)) = (&mut record.holder, rest.holder) {
+        holder.sql_fence_sent |= other.sql_fence_sent;
+        holder.server_uuid = holder.server_uuid.take().or(other.server_uuid);
+        for set in other.sets {
+            if !holder.sets.contains(&set) {
+                holder.sets.push(set);
+            }
+        }
+        holder.sets.sort_by_key(|set| set.epoch);
+    }
+    record
+}

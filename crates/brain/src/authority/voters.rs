@@ -1,0 +1,74 @@
+//! Who is counted: which voters to drop or to take in, and which old sets can be forgotten.
+
+use super::Evidence;
+use crate::name::{Member, Site};
+use crate::record::{Epoch, Record};
+use crate::time::Boot;
+
+/// The voters that the record should have, if they differ from those it has.
+///
+/// Out goes who has been silent for a lease to the leader *and* to the holder; in comes the present instance of every
+/// declared site that speaks. Never fewer than the holder and one more, and the holder's own instance stays: where too
+/// few would be left, the gone ones stay listed, for a new instance of the last living site has to be taken in, too.
+pub fn wanted(record: &Record, evidence: &Evidence, sites: &[Site], now: Boot) -> Option<Vec<Member>> {
+    let mut voters: Vec<(Member, bool)> = Vec::new();
+    for site in sites {
+        let listed = record.voters.iter().find(|voter| voter.site == *site);
+        let seated = record.seat.as_ref().filter(|seat| seat.site == *site);
+        let present = present_instance(record, evidence, site, now);
+        let kept = listed.map(|voter| (voter.clone(), is_gone(record, evidence, voter, now)));
+        voters.extend(seated.cloned().or(present).map(|voter| (voter, false)).or(kept));
+    }
+    let mut missing = 2usize.saturating_sub(voters.iter().filter(|(_, gone)| !gone).count());
+    voters.retain(|(_, gone)| {
+        let stays_though_gone = *gone && missing > 0;
+        missing -= usize::from(stays_though_gone);
+        !gone || stays_though_gone
+    });
+    let voters: Vec<Member> = voters.into_iter().map(|(voter, _)| voter).collect();
+    let too_few = voters.is_empty() || voters.len() < record.voters.len().min(2);
+    (!too_few && voters != record.voters).then_some(voters)
+}
+
+/// The instance that speaks for a site now: the youngest one heard within a lease that has not ended.
+fn present_instance(record: &Record, evidence: &Evidence, site: &Site, now: Boot) -> Option<Member> {
+    let lease = record.settings.lease_timeout;
+    evidence
+        .heard
+        .iter()
+        .filter(|(member, heard)| member.site == *site && now < heard.at + lease && !record.has_ended(member))
+        .max_by_key(|(_, heard)| (heard.started, heard.at))
+        .map(|(member, _)| member.clone())
+}
+
+/// Ended, or silent for a lease to the leader and, by the holder's own words, to the holder.
+fn is_gone(record: &Record, evidence: &Evidence, voter: &Member, now: Boot) -> bool {
+    if record.has_ended(voter) {
+        return true;
+    }
+    let lease = record.settings.lease_timeout;
+    let last = evidence.heard.get(voter).map_or(evidence.elected, |heard| heard.at.max(evidence.elected));
+    let silent_to_leader = now >= last + lease;
+    let silent_to_holder = record.seat.as_ref().and_then(|seat| evidence.heard.get(seat)).is_some_and(|holder| {
+        let fresh = now < holder.at + lease;
+        // A sidecar that has just started has heard from nobody yet, which says nothing.
+        let silence = holder.last_answer.get(&voter.site).copied().unwrap_or(holder.at.since(holder.started));
+        fresh && silence >= lease
+    });
+    silent_to_leader && silent_to_holder
+}
+
+/// The old voter sets that the holder can no longer hold: a lease and its margin after its first acknowledgement of a
+/// later epoch. Also while authority is being revoked: what the holder has stored it does not forget, and a dead voter
+/// of an old set must not hold up the proof for ever.
+pub fn outlived_sets(record: &Record, evidence: &Evidence, now: Boot) -> Vec<Epoch> {
+    let Some(holder) = &record.holder else { return Vec::new() };
+    let newest = holder.sets.iter().map(|set| set.epoch).max();
+    holder
+        .sets
+        .iter()
+        .filter(|set| Some(set.epoch) != newest)
+        .filter(|set| evidence.set_clocks.get(&set.epoch).is_some_and(|began| now >= *began + set.settings.run_out()))
+        .map(|set| set.epoch)
+        .collect()
+}

@@ -1,0 +1,126 @@
+//! What others are told: vouches and acknowledgements.
+
+use super::{Command, Lane, Mysqld, OwedVouch, Sidecar};
+use crate::fence::input::ReplyId;
+use crate::message::{Ack, FencedBy, Question, Vouch};
+use crate::name::Site;
+use crate::time::{Boot, Millis};
+use std::collections::BTreeMap;
+
+/// How long a push waits for the fence before it is acknowledged with what is known.
+const REPLY_WITHIN: Millis = Millis(1500);
+
+impl Sidecar {
+    /// Vouches only for the epoch stored here, only for the instance that it names, only if nothing newer is known,
+    /// and only under a view that lists this very instance: one that lost its memory must not vouch for what it had
+    /// helped to revoke.
+    ///
+    /// Before a re-opening the asker wants to know what this server has executed by now, so the answer waits for a
+    /// reading begun after the question came: an older one lacks what the asker itself wrote last, and may have lost.
+    pub(super) fn asked_to_vouch(&mut self, now: Boot, question: Question, reply: ReplyId, out: &mut Vec<Command>) {
+        if question.open && matches!(self.mysqld, Mysqld::Up(_)) {
+            let readings = if self.lane == Lane::Reading { 2 } else { 1 };
+            self.vouches_owed.insert(reply, OwedVouch { question, came: now, readings });
+            self.read_back(out);
+        } else {
+            self.vouch(now, &question, reply, out);
+        }
+    }
+
+    /// Answers the questions whose reading has ended; late, or without a server, with what was read before.
+    pub(super) fn answer_questions(&mut self, now: Boot, out: &mut Vec<Command>) {
+        let up = matches!(self.mysqld, Mysqld::Up(_));
+        let owed = std::mem::take(&mut self.vouches_owed);
+        for (reply, owed) in owed {
+            if up && owed.readings > 0 && now < owed.came + REPLY_WITHIN {
+                self.vouches_owed.insert(reply, owed);
+            } else {
+                self.vouch(now, &owed.question, reply, out);
+            }
+        }
+    }
+
+    fn vouch(&mut self, now: Boot, question: &Question, reply: ReplyId, out: &mut Vec<Command>) {
+        let ok = self.is_stored(question.epoch)
+            && self.disk.conflict != Some(question.epoch)
+            && question.from != self.me
+            && self.heard.as_ref().is_some_and(|view| view.lists(&self.me) && view.names(&question.from));
+        if ok {
+            self.vouch_given.insert(question.from.site.clone(), now);
+        }
+        let gtid = self.read.as_ref().filter(|_| question.open).map(|read| read.gtid.clone());
+        let (epoch, from, about) = (question.epoch, self.me.clone(), question.from.clone());
+        let ack = Box::new(self.ack(now));
+        out.push(Command::Answer { reply, vouch: Vouch { id: question.id, epoch, from, about, ok, gtid, ack } });
+    }
+
+    /// Acknowledges the pushes whose fence state is known, and at the latest when their time is up.
+    pub(super) fn answer_pushes(&mut self, now: Boot, out: &mut Vec<Command>) {
+        if self.replies.is_empty() {
+            return;
+        }
+        let stored = self.heard.as_ref().is_some_and(|view| self.is_stored(view.epoch));
+        let known = stored && (self.fenced() || self.allowed(now)) && self.lane != Lane::Reading && !self.read_owed;
+        let due: Vec<ReplyId> = self
+            .replies
+            .iter()
+            .filter(|(_, came)| known || now >= **came + REPLY_WITHIN)
+            .map(|(reply, _)| *reply)
+            .collect();
+        for reply in due {
+            self.replies.remove(&reply);
+            if !stored {
+                out.push(Command::Refuse { reply, conflict: false });
+                continue;
+            }
+            let question = (self.named() && self.fenced()).then(|| self.new_question(now, None));
+            let relayed = self.peer_acks.values().map(|(came, ack)| (ack.clone(), now.since(*came))).collect();
+            out.push(Command::Acknowledge { reply, ack: Box::new(self.ack(now)), question, relayed });
+        }
+    }
+
+    /// Keeps a peer's acknowledgement for the leader, who may not reach that peer itself. Of one peer the newest, but
+    /// never one of a lower epoch.
+    pub(super) fn keep_ack(&mut self, now: Boot, ack: Ack) {
+        let newest = self.peer_acks.get(&ack.from.site).and_then(|(_, kept)| kept.epoch);
+        if ack.epoch >= newest {
+            self.peer_acks.insert(ack.from.site.clone(), (now, ack));
+        }
+    }
+
+    /// What this sidecar says of itself at this moment.
+    pub fn ack(&self, now: Boot) -> Ack {
+        let ages = |times: &BTreeMap<Site, Boot>| {
+            times.iter().map(|(site, at)| (site.clone(), now.since(*at))).collect::<BTreeMap<_, _>>()
+        };
+        let epoch = self.disk.view.as_ref().map(|view| view.epoch);
+        let fenced = self.fenced();
+        let read = self.read.as_ref();
+        let open = read.is_some_and(|read| !read.closed());
+        Ack {
+            from: self.me.clone(),
+            epoch,
+            fenced,
+            gtid: read.filter(|_| fenced).map(|read| read.gtid.clone()),
+            fenced_by: fenced.then(|| self.fenced_by.unwrap_or(self.default_reason())),
+            opened_by_hand: open && self.permit.is_none() && !self.lane.may_open(),
+            conflict: self.disk.conflict.is_some() && self.disk.conflict == epoch,
+            mysqld: match self.mysqld {
+                Mysqld::Up(start) => Some(start),
+                Mysqld::Down | Mysqld::Unknown => None,
+            },
+            last_vouch: ages(&self.vouch_given),
+            last_answer: ages(&self.answer_had),
+            uptime: now.since(self.born),
+        }
+    }
+
+    /// Fenced without a ladder of this life: it came up so, or somebody else did it after it was opened.
+    pub(super) fn default_reason(&self) -> FencedBy {
+        let opened = self.disk.marker.as_ref().and_then(|marker| marker.start);
+        match self.mysqld {
+            Mysqld::Up(start) if opened == Some(start) && self.disk.note.is_none() => FencedBy::Others,
+            _ => FencedBy::Boot,
+        }
+    }
+}

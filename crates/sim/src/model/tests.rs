@@ -1,0 +1,60 @@
+//! Bounds that finish in seconds; the larger ones are `cargo xtask model`.
+
+use super::{Bounds, Breach, Outcome, Without, search};
+
+const SMALL: Bounds = Bounds {
+    sites: 2,
+    lease: 1,
+    min_peers: 1,
+    epochs: 3,
+    leader_changes: 0,
+    sidecar_crashes: 0,
+    mysqld_crashes: 0,
+    lane_failures: 0,
+    voter_changes: 0,
+    slow_mail: false,
+    without: None,
+};
+
+fn check_safe(bounds: Bounds, most: usize) -> Outcome {
+    let outcome = search(bounds, most);
+    assert!(outcome.breach.is_none(), "{:#?}", outcome.breach);
+    assert!(outcome.with_writer > 0, "nothing ever opened: such a model proves nothing");
+    outcome
+}
+
+#[test]
+fn without_a_move_every_state_is_seen_and_safe() {
+    let outcome = check_safe(Bounds { epochs: 1, lease: 2, mysqld_crashes: 1, ..SMALL }, 400_000);
+    assert!(outcome.complete, "{} states and more", outcome.states);
+}
+
+#[test]
+fn a_move_is_safe_with_crashes_and_a_new_leader() {
+    let faults = Bounds { leader_changes: 1, sidecar_crashes: 1, mysqld_crashes: 1, lane_failures: 1, ..SMALL };
+    check_safe(faults, 150_000);
+}
+
+#[test]
+fn three_sites_with_a_voter_change_are_safe() {
+    check_safe(Bounds { sites: 3, voter_changes: 1, epochs: 4, ..SMALL }, 60_000);
+}
+
+/// The search notices when a part of the protocol that lies outside the brain is taken away.
+#[test]
+fn the_search_has_teeth() {
+    let rows = [
+        (Without::DeadMan, SMALL),
+        (Without::FencedBoot, Bounds { mysqld_crashes: 1, ..SMALL }),
+        (Without::EndOfOpeners, SMALL),
+    ];
+    for (without, bounds) in rows {
+        let outcome = search(Bounds { without: Some(without), ..bounds }, 1_000_000);
+        let found = outcome.breach.map(|(breach, trace)| (breach, trace.len()));
+        println!("without {without:?}: {found:?} after {} states", outcome.states);
+        assert!(
+            matches!(found, Some((Breach::TwoWriters | Breach::GrantBesideWriter, _))),
+            "without {without:?}: {found:?}"
+        );
+    }
+}
