@@ -97,6 +97,8 @@ fn fuzz(workshop: &Workshop, words: &[String]) -> Result<()> {
         bail!("name a target and a time in seconds: cargo xtask fuzz gtid_set 300");
     };
     let seconds: u32 = seconds.parse().with_context(|| format!("'{seconds}' is not a number of seconds"))?;
+    let corpus = workshop.root.join("fuzz/corpus").join(target);
+    std::fs::create_dir_all(&corpus).with_context(|| format!("cannot make {}", corpus.display()))?;
     let tool = workshop.tool("cargo-fuzz", workshop::CARGO_FUZZ)?;
     run::inherit(&mut workshop.fuzz(&tool, target, seconds))
 }

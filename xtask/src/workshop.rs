@@ -76,8 +76,13 @@ impl Workshop {
     /// A bounded fuzz run on the toolchain at hand; the fuzzer needs unstable compiler flags, hence the bootstrap.
     pub(crate) fn fuzz(&self, tool: &Path, target: &str, seconds: u32) -> Command {
         let mut command = Command::new(tool);
-        command.args(["run", "--sanitizer", "none", target, "corpus/run"]);
-        command.arg(format!("seeds/{target}")).arg("--").arg(format!("-max_total_time={seconds}"));
+        command.args(["run", "--sanitizer", "none", target]).arg(format!("corpus/{target}"));
+        command.arg(format!("seeds/{target}")).arg("--");
+        command.args([
+            format!("-max_total_time={seconds}"),
+            format!("-dict={target}.dict"),
+            "-max_len=4096".to_owned(),
+        ]);
         command.current_dir(self.root.join("fuzz"));
         command.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", self.cache.join("fuzz-target"));
         command
