@@ -26,6 +26,9 @@ const TAIL_BYTES: u64 = 64 << 10;
 /// How long a killed process may take to be gone: it has no say in it, but a core dump or a slow disk has.
 const KILL_LIMIT: Duration = Duration::from_secs(30);
 
+/// How long a paused process may go on: its threads stop when they next leave the kernel.
+const PAUSE_LIMIT: Duration = Duration::from_secs(10);
+
 /// What went wrong with a process.
 #[derive(Debug, Snafu)]
 pub enum Error {
@@ -80,6 +83,15 @@ pub enum Error {
     /// The process did not go away.
     #[snafu(display("{name}: process {pid} is still there {} s after it was killed", KILL_LIMIT.as_secs()))]
     Stuck {
+        /// The name of the process.
+        name: String,
+        /// Its number.
+        pid: u32,
+    },
+
+    /// The process goes on although it was told to stop.
+    #[snafu(display("{name}: process {pid} still moves {} s after it was paused", PAUSE_LIMIT.as_secs()))]
+    Restless {
         /// The name of the process.
         name: String,
         /// Its number.
@@ -179,9 +191,13 @@ impl Process {
         }
     }
 
-    /// Stops it where it is (`SIGSTOP`): its connections stay open and nothing answers.
+    /// Stops it where it is (`SIGSTOP`): its connections stay open and nothing answers. Returns when every thread of it
+    /// stands still; one that is busy in the kernel takes its time.
     pub fn pause(&self) -> Result<(), Error> {
-        self.signal_live("pause", Signal::STOP)
+        self.signal_live("pause", Signal::STOP)?;
+        let stopped = wait::until(PAUSE_LIMIT, || (self.stands_still() || !self.is_running()).then_some(()));
+        ensure!(stopped.is_some(), RestlessSnafu { name: self.name.clone(), pid: self.pid });
+        Ok(())
     }
 
     /// Lets a paused one go on (`SIGCONT`).
@@ -201,6 +217,16 @@ impl Process {
     /// The last `lines` lines of its log.
     pub fn log_tail(&self, lines: usize) -> String {
         tail(&self.log, lines)
+    }
+
+    /// Whether every thread is stopped (`T`) or dead.
+    fn stands_still(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten().flatten();
+        let states = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+        // The name of a thread stands in brackets and may contain anything; its state follows the last one.
+        let letter = |stat: String| stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        let mut letters = states.filter_map(letter).peekable();
+        letters.peek().is_some() && letters.all(|letter| matches!(letter, 'T' | 'Z' | 'X'))
     }
 
     fn signal_live(&self, what: &'static str, signal: Signal) -> Result<(), Error> {
