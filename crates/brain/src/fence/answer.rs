@@ -1,6 +1,6 @@
 //! What others are told: vouches and acknowledgements.
 
-use super::{Command, Lane, Mysqld, OwedVouch, Sidecar};
+use super::{Command, Lane, Mysqld, Note, OwedVouch, Sidecar};
 use crate::fence::input::ReplyId;
 use crate::message::{Ack, FencedBy, Question, Vouch};
 use crate::name::Site;
@@ -115,11 +115,14 @@ impl Sidecar {
         }
     }
 
-    /// Fenced without a ladder of this life: it came up so, or somebody else did it after it was opened.
+    /// Fenced without a ladder of this life: an earlier life did it, it came up so, or somebody else did it after it was
+    /// opened.
     pub(super) fn default_reason(&self) -> FencedBy {
         let opened = self.disk.marker.as_ref().and_then(|marker| marker.start);
+        let noted = |start| self.disk.note == Some(Note { tenure: self.tenure(), start });
         match self.mysqld {
-            Mysqld::Up(start) if opened == Some(start) && self.disk.note.is_none() => FencedBy::Others,
+            Mysqld::Up(start) if noted(start) => FencedBy::Lease,
+            Mysqld::Up(start) if opened == Some(start) => FencedBy::Others,
             _ => FencedBy::Boot,
         }
     }

@@ -31,6 +31,7 @@ fn f_13_a_grant_leaves_only_a_leader_for_the_very_instance_of_the_record() {
     check(&record, &question(&member("pdx"), 5, false), leads, 5, false);
     check(&record, &question(&instance("iad", "s2"), 5, false), leads, 5, false);
     check(&revoked(&["iad", "pdx"], 1), &iad, leads, 6, false);
+    check(&Record { phase: Phase::Revoking, ..record.clone() }, &iad, leads, 5, false);
     check(&record, &iad, leads, 6, false);
     check(&record, &question(&member("iad"), 6, false), leads, 5, false);
     check(&record, &question(&member("iad"), 4, false), leads, 5, true);

@@ -159,6 +159,26 @@ fn f_02_run_out_counts_from_the_last_grant_or_vouch() {
     assert_eq!(required(&record, &evidence, ELECTED), Err(Some(ELECTED + 2500 + RUN_OUT)));
 }
 
+/// F-02: of more voters than are needed the earliest count, in whatever order they stand in the set.
+#[test]
+fn f_02_the_earliest_voters_that_suffice_count() {
+    let sites = [IAD, PDX, FRA, "syd"];
+    let record = revoked(&sites, 2);
+    let vouches = [(PDX, 9000), (FRA, 1000), ("syd", 5000)];
+    let acks = vouches.map(|(site, at)| (ELECTED + at, vouched(&member(site), 6, IAD, 0)));
+    assert_eq!(required(&record, &heard(&record, &acks), ELECTED), Err(Some(ELECTED + 5000 + RUN_OUT)));
+}
+
+/// F-02: what a voter said before it stored the revocation is no bound: it may have vouched again.
+#[test]
+fn f_02_an_acknowledgement_of_an_earlier_epoch_is_no_bound() {
+    let record = revoked(&[IAD, PDX], 1);
+    let before = vouched(&member(PDX), 5, IAD, 4000);
+    let after = vouched(&member(PDX), 6, IAD, 0);
+    let evidence = heard(&record, &[(ELECTED + 5000, before), (ELECTED + 8000, after)]);
+    assert_eq!(required(&record, &evidence, ELECTED), Err(Some(ELECTED + 8000 + RUN_OUT)));
+}
+
 /// F-39: of several acknowledgements of one voter the earliest result stays, however often it restarts.
 #[test]
 fn f_39_a_crash_looping_voter_does_not_delay_run_out() {

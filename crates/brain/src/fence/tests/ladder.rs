@@ -165,6 +165,35 @@ fn f_29_fenced_is_read_after_the_view_was_stored() {
     assert_eq!(bench.acknowledged().len(), 1);
 }
 
+/// F-29: a push that finds a reading under way waits for its end.
+#[test]
+fn f_29_an_acknowledgement_waits_for_a_reading_under_way() {
+    let mut bench = Bench::under(view(5, 5, None));
+    bench.tick().pushed(view(5, 5, None));
+    assert_eq!(bench.acknowledged(), vec![]);
+    bench.lane_done();
+    assert_eq!(bench.acknowledged().len(), 1);
+}
+
+/// F-32: reading an open server leaves its permit alone.
+#[test]
+fn f_32_a_reading_of_an_open_server_keeps_the_permit() {
+    let mut bench = Bench::opened();
+    bench.tick().run_lane();
+    assert!(!bench.did("WithdrawPermit") && !bench.did("AskPermit") && bench.permit.is_some());
+}
+
+/// F-28: a permit that turns up without a lease is an opening that may be in flight, whatever was read.
+#[test]
+fn f_28_a_permit_without_a_lease_starts_the_ladder() {
+    let mut bench = Bench::under(view(5, 5, Some(&member("pdx"))));
+    bench.permit = Some(Permit { start: StartId(1), epoch: 4, deadline: Boot(BEGIN) });
+    bench.keeper();
+    assert!(bench.did("EndOpeners"));
+    bench.run_lane();
+    assert!(bench.permit.is_none() && bench.sidecar.fenced());
+}
+
 /// Unknown is not fenced; not running is.
 #[test]
 fn a_dead_server_is_fenced_an_unknown_one_is_not() {
@@ -217,4 +246,7 @@ fn the_reason_of_a_fence_is_told() {
     let mut bench = Bench::opened();
     bench.by_hand(true, true).tick().run_lane();
     check(&bench, Some(FencedBy::Others));
+    let mut bench = Bench::lapsed();
+    bench.sidecar_restarts().keeper().run_lane();
+    check(&bench, Some(FencedBy::Lease));
 }

@@ -192,6 +192,37 @@ fn f_41_voter_epoch_of_the_same_tenure_keeps_the_lease() {
     check(&["leader", PDX, FRA], view(6, 5, None), None);
 }
 
+/// F-41: a voter that was out for an epoch begins anew.
+#[test]
+fn f_41_the_vouch_of_a_voter_that_was_out_does_not_come_back() {
+    let mut bench = Bench::named();
+    bench.tick().run_lane().vouch(&member(FRA));
+    bench.hear(voting(view(6, 5, Some(&me())), &[me(), member(PDX)]), Source::Operator);
+    bench.hear(view(7, 5, Some(&me())), Source::Operator);
+    assert_eq!(bench.deadline(), None);
+}
+
+/// An answer that was overtaken by a newer one shortens nothing.
+#[test]
+fn f_30_an_overtaken_answer_shortens_nothing() {
+    let pdx = member(PDX);
+    let mut bench = Bench::named();
+    bench.tick().run_lane();
+    let older = answer_to(&bench.question(Some(&pdx)), &pdx);
+    bench.later(5000).tick().run_lane().vouch(&pdx).give(Input::Vouched(older));
+    assert_eq!(bench.deadline(), Some(BEGIN + 5000 + LEASE));
+}
+
+/// F-32: an answer that comes in the middle of the ladder does not prolong the permit of what is being closed.
+#[test]
+fn f_32_no_permit_is_renewed_in_the_middle_of_a_ladder() {
+    let mut bench = Bench::opened();
+    bench.later(LEASE - 100).tick().run_lane().later(100).timer();
+    assert!(bench.did("EndOpeners"));
+    bench.vouch(&member(PDX));
+    assert!(bench.sidecar.allowed(Boot(bench.now)) && !bench.did("RenewPermit"));
+}
+
 /// F-41, C-135: the primary stays open through any such epoch, and a vouch on its way for the older one still counts.
 #[test]
 fn f_41_a_pod_restart_elsewhere_fences_nobody() {

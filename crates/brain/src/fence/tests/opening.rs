@@ -83,6 +83,39 @@ fn f_29_a_revocation_in_the_middle_of_an_opening_closes_it() {
     }
 }
 
+/// F-29: while an opening is under way nothing is called fenced, whatever was read before.
+#[test]
+fn f_29_nothing_is_fenced_while_an_opening_is_under_way() {
+    for step in STEPS {
+        let bench = opening_at(step);
+        assert!(bench.sidecar.read.as_ref().is_some_and(ReadBack::closed), "{step:?}");
+        assert!(!bench.sidecar.fenced() && !bench.ack().fenced, "{step:?}");
+    }
+}
+
+/// F-42: an older word of the keeper does not take the permit out of an opening, or out of a ladder.
+#[test]
+fn f_42_an_overtaken_word_of_the_keeper_changes_no_permit_in_the_lane() {
+    let late = Input::Keeper(KeeperFact { running: Some(StartId(1)), permit: None });
+    let mut bench = opening_at(OpenStep::Executing);
+    bench.give(late.clone());
+    assert!(bench.sidecar.permit.is_some());
+    bench.later(LEASE).timer().give(late);
+    assert!(bench.sidecar.permit.is_some() && bench.sidecar.lane.fencing());
+}
+
+/// F-30: the statement has no longer than the lease.
+#[test]
+fn f_30_the_opening_statement_is_bounded_by_the_lease() {
+    let check = |waited: u64, expect: u64| {
+        let mut bench = opening_at(OpenStep::Permitting);
+        bench.later(waited).lane_done();
+        assert_eq!(bench.lane, Some(Command::Open { within: Millis(expect) }));
+    };
+    check(0, 2000);
+    check(LEASE - 300, 300);
+}
+
 /// F-30: the lease's end in the middle of an opening closes it, at every step.
 #[test]
 fn f_30_the_end_of_the_lease_in_the_middle_of_an_opening_closes_it() {
@@ -92,6 +125,7 @@ fn f_30_the_end_of_the_lease_in_the_middle_of_an_opening_closes_it() {
         assert_eq!(bench.lane, Some(Command::EndOpeners { within: Millis(400) }), "{step:?}");
         bench.run_lane();
         assert!(!bench.writable() && bench.sidecar.fenced(), "{step:?}");
+        assert_eq!(bench.ack().fenced_by, Some(crate::message::FencedBy::Lease), "{step:?}");
     }
 }
 
@@ -234,9 +268,36 @@ fn f_44_a_humans_fence_survives_a_lapsed_lease_and_a_restart() {
     check(&|bench| {
         bench.sidecar_restarts().keeper().run_lane();
     });
+    // An overtaken word of the keeper, after the permit was withdrawn and the lease had ended.
+    check(&|bench| {
+        let permit = bench.permit;
+        bench.tick().run_lane().later(LEASE).timer().run_lane();
+        bench.give(Input::Keeper(KeeperFact { running: Some(StartId(1)), permit }));
+        assert!(bench.did("EndOpeners"));
+        bench.run_lane();
+    });
     check(&|bench| {
         bench.sidecar_restarts().keeper().run_lane().later(LEASE).timer().run_lane();
     });
+}
+
+/// F-09: which fences are our own, by what is on disk.
+#[test]
+fn f_09_only_boot_and_noted_fences_are_our_own() {
+    let check = |opened: Option<u64>, note: Option<(Epoch, u64)>, own: bool| {
+        let marker = Marker { tenure: 5, start: opened.map(StartId), word: word() };
+        let note = note.map(|(tenure, start)| crate::fence::Note { tenure, start: StartId(start) });
+        let view = view(5, 5, Some(&me()));
+        let mut bench = Bench::starts_with(Disk { view: Some(view), marker: Some(marker), note, ..Disk::default() });
+        bench.tick().run_lane().all_vouch();
+        assert_eq!(bench.writable(), own, "{opened:?} {:?}", bench.sidecar.disk.note);
+    };
+    check(None, None, true);
+    check(Some(0), None, true);
+    check(Some(1), None, false);
+    check(Some(1), Some((5, 1)), true);
+    check(Some(1), Some((5, 0)), false);
+    check(Some(1), Some((4, 1)), false);
 }
 
 /// F-09: a grant of a newer tenure lifts any fence.

@@ -82,6 +82,19 @@ fn f_28_a_found_permit_is_an_opening_in_flight() {
     assert!(bench.sidecar.fenced() && !bench.server.opening_in_flight && !bench.writable());
 }
 
+/// F-28: nor while the operator is asked once more: nobody may take it for fenced meanwhile.
+#[test]
+fn f_28_an_opening_in_flight_is_not_fenced_while_a_second_word_is_awaited() {
+    let mut bench = Bench::named();
+    bench.tick().run_lane().grant(Some(word()));
+    bench.lane_done().lane_done();
+    bench.later(1000).sidecar_restarts().keeper().hear(view(6, 5, None), Source::Peer).run_lane();
+    assert!(bench.sidecar.is_stored(6) && !bench.did("EndOpeners"));
+    assert!(!bench.sidecar.fenced() && !bench.ack().fenced);
+    bench.later(1000).timer().run_lane();
+    assert!(bench.sidecar.fenced() && !bench.server.opening_in_flight);
+}
+
 /// F-28: no permit, no opening in flight: a reading is enough.
 #[test]
 fn f_28_without_a_permit_a_reading_is_enough() {
@@ -98,8 +111,10 @@ fn p_12_a_sidecar_that_died_between_permit_and_statement_opens_after_all() {
     bench.tick().run_lane().grant(Some(word()));
     bench.lane_done().lane_done();
     bench.server.opening_in_flight = false;
-    bench.later(1000).sidecar_restarts().keeper().run_lane();
-    assert!(bench.did("EndOpeners"));
+    bench.later(1000).sidecar_restarts().keeper().lane_done();
+    assert_eq!(bench.lane, Some(Command::EndOpeners { within: Millis(400) }));
+    assert!(bench.permit.is_some(), "the keeper's dead man stays armed until the fence is read back");
+    bench.run_lane();
     bench.later(1000).tick().run_lane().grant(Some(word())).run_lane();
     assert!(bench.writable());
 }

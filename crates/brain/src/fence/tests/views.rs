@@ -178,8 +178,43 @@ fn c_61_the_second_word_never_outlasts_the_lease() {
 
     let mut bench = Bench::opened();
     bench.hear(view(6, 5, None), Source::Peer);
-    bench.later(900).hear(view(7, 5, None), Source::Peer).later(100).timer();
+    bench.later(900).hear(view(7, 5, None), Source::Peer);
+    assert!(!bench.did("EndOpeners"));
+    bench.later(100).timer();
     assert!(bench.did("EndOpeners"));
+}
+
+/// F-40: a contradiction waits for no second word.
+#[test]
+fn f_40_a_conflict_fences_at_once() {
+    let mut bench = Bench::opened();
+    bench.hear(view(6, 5, None), Source::Peer);
+    assert!(!bench.did("EndOpeners"));
+    bench.hear(view(6, 6, Some(&me())), Source::Peer);
+    assert!(bench.did("EndOpeners"));
+}
+
+/// F-10: a tenure that is not on disk is not ours yet: nothing is noted under it and nobody is asked to vouch.
+#[test]
+fn f_10_a_tenure_that_is_not_on_disk_is_not_ours_yet() {
+    let mut bench = Bench::opened();
+    bench.disk_works = false;
+    bench.hear(view(7, 7, Some(&me())), Source::Operator).tick();
+    assert!(bench.did("EndOpeners") && !bench.did("WriteNote") && !bench.did("AskPeer"));
+    bench.run_lane().give(Input::Stored(7)).tick();
+    assert!(bench.did("AskPeer"));
+}
+
+/// F-10: the word of the disk about an older view says nothing about the newest.
+#[test]
+fn f_10_an_older_store_that_ends_late_is_not_the_newest_view() {
+    let mut bench = Bench::under(view(5, 5, None));
+    bench.disk_works = false;
+    bench.hear(view(6, 5, None), Source::Operator).hear(view(7, 5, None), Source::Operator);
+    bench.give(Input::Stored(6));
+    assert_eq!(bench.ack().epoch, Some(5));
+    bench.give(Input::Stored(7));
+    assert_eq!(bench.ack().epoch, Some(7));
 }
 
 /// F-35: vouches only for the epoch stored here, for the instance it names, knowing nothing newer, listed itself.
