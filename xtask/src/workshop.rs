@@ -65,7 +65,8 @@ impl Workshop {
         if !binary.exists() {
             eprintln!("xtask: installing {name} {version} (first time only, takes some minutes)");
             let mut install = self.cargo("install");
-            install.args(["--locked", "--version", version, "--root"]).arg(&home).arg(name);
+            // Unoptimised: it is built in a third of the time, and runs for seconds.
+            install.args(["--locked", "--debug", "--version", version, "--root"]).arg(&home).arg(name);
             // A build folder of its own: `cargo install` would otherwise throw the members' output out of step.
             install.env("CARGO_TARGET_DIR", self.cache.join("tools-target"));
             run::inherit(&mut install).with_context(|| format!("cannot install {name}"))?;

@@ -121,11 +121,15 @@ impl World {
             writes.extend((0..self.nodes.len()).map(|without| Action::Voters(Some(without))));
         }
         writes.retain(|write| self.next_record(write).is_some());
+        // Every write is a compare-and-swap: one based on an older record changes nothing.
+        let based_on_present = self.leader.record == self.record;
         if self.left.leader_changes > 0 {
             found.push(Action::NewLeader);
-            found.extend(writes.iter().cloned().map(|write| Action::NewLeaderWithLateWrite(Box::new(write))));
+            if based_on_present {
+                found.extend(writes.iter().cloned().map(|write| Action::NewLeaderWithLateWrite(Box::new(write))));
+            }
         }
-        if self.leader.record == self.record {
+        if based_on_present {
             found.extend(writes);
         }
     }
