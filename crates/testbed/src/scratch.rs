@@ -121,7 +121,7 @@ impl Scratch {
         std::fs::rename(&self.path, &target)?;
         self.after = After::Gone;
         say(&format!("kept {}", target.display()));
-        thin_out(&kept);
+        thin_out(&kept, &target);
         Ok(target)
     }
 }
@@ -159,12 +159,13 @@ pub fn forget_kept(root: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes all but the newest kept folders.
-fn thin_out(kept: &Path) {
+/// Removes all but the newest kept folders. The one just kept stays whatever the clock says: file times are coarse, and
+/// folders of one instant have no order.
+fn thin_out(kept: &Path, newest: &Path) {
     let age = |path: &PathBuf| path.metadata().and_then(|folder| folder.modified()).ok();
-    let mut all: Vec<PathBuf> = folders(kept).collect();
-    all.sort_by_key(age);
-    for path in all.iter().rev().skip(KEPT) {
+    let mut others: Vec<PathBuf> = folders(kept).filter(|path| path != newest).collect();
+    others.sort_by_key(age);
+    for path in others.iter().rev().skip(KEPT - 1) {
         let _ = std::fs::remove_dir_all(path);
     }
 }

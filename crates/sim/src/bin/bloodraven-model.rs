@@ -9,22 +9,8 @@ use std::time::Instant;
 /// A name, its bounds, and after how many states the search gives up.
 type Row = (&'static str, Bounds, usize);
 
-const ONE_MOVE: Bounds = Bounds {
-    sites: 2,
-    lease: 1,
-    min_peers: 1,
-    epochs: 3,
-    leader_changes: 0,
-    sidecar_crashes: 0,
-    mysqld_crashes: 0,
-    lane_failures: 0,
-    voter_changes: 0,
-    slow_mail: false,
-    without: None,
-};
-
-const FAULTS: Bounds =
-    Bounds { leader_changes: 1, sidecar_crashes: 1, mysqld_crashes: 1, lane_failures: 1, ..ONE_MOVE };
+const ONE_MOVE: Bounds = Bounds::ONE_MOVE;
+const FAULTS: Bounds = Bounds::FAULTS;
 
 const MINUTES: &[Row] = &[
     ("2 sites, one move", ONE_MOVE, 2_000_000),

@@ -2,19 +2,7 @@
 
 use super::{Bounds, Breach, Outcome, Without, search};
 
-const SMALL: Bounds = Bounds {
-    sites: 2,
-    lease: 1,
-    min_peers: 1,
-    epochs: 3,
-    leader_changes: 0,
-    sidecar_crashes: 0,
-    mysqld_crashes: 0,
-    lane_failures: 0,
-    voter_changes: 0,
-    slow_mail: false,
-    without: None,
-};
+const SMALL: Bounds = Bounds::ONE_MOVE;
 
 fn check_safe(bounds: Bounds, most: usize) -> Outcome {
     let outcome = search(bounds, most);
@@ -31,8 +19,7 @@ fn without_a_move_every_state_is_seen_and_safe() {
 
 #[test]
 fn a_move_is_safe_with_crashes_and_a_new_leader() {
-    let faults = Bounds { leader_changes: 1, sidecar_crashes: 1, mysqld_crashes: 1, lane_failures: 1, ..SMALL };
-    check_safe(faults, 150_000);
+    check_safe(Bounds::FAULTS, 150_000);
 }
 
 #[test]

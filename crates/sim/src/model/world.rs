@@ -146,6 +146,25 @@ pub struct Channel {
 }
 
 impl Bounds {
+    /// Two sites, one move, no faults: what every search begins with.
+    pub const ONE_MOVE: Self = Self {
+        sites: 2,
+        lease: 1,
+        min_peers: 1,
+        epochs: 3,
+        leader_changes: 0,
+        sidecar_crashes: 0,
+        mysqld_crashes: 0,
+        lane_failures: 0,
+        voter_changes: 0,
+        slow_mail: false,
+        without: None,
+    };
+
+    /// The same with one fault of each kind.
+    pub const FAULTS: Self =
+        Self { leader_changes: 1, sidecar_crashes: 1, mysqld_crashes: 1, lane_failures: 1, ..Self::ONE_MOVE };
+
     /// Whether anything beside mysqld can still go wrong in the middle of a lane.
     fn crashes_here(&self) -> bool {
         self.sidecar_crashes > 0 || self.mysqld_crashes > 0 || self.lane_failures > 0

@@ -69,6 +69,8 @@ mod tests {
         assert!(matches!(silent.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{silent}");
         drop(listener);
         let absent = expect(address, Duration::from_secs(20)).unwrap_err();
-        assert_eq!(absent.kind(), io::ErrorKind::ConnectionRefused);
+        // Reset: a process that another test is just starting holds a copy of the listener until it runs its program.
+        let gone = matches!(absent.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset);
+        assert!(gone, "{absent}");
     }
 }
