@@ -145,7 +145,7 @@ fn fuzz_check(workshop: &Workshop, _: &mut Tally) -> Result<()> {
 fn deny(workshop: &Workshop, _: &mut Tally) -> Result<()> {
     let tool = workshop.tool("cargo-deny", CARGO_DENY)?;
     let mut command = std::process::Command::new(tool);
-    command.args(["--offline", "--workspace", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]);
+    command.args(["--locked", "--workspace", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]);
     run::stream("deny", command.current_dir(&workshop.root), |_| {})
 }
 

@@ -1,3 +1,5 @@
+//! Who is promoted, and when its relay log is drained: rows that read like the pages.
+
 use super::*;
 
 fn uuid(letter: char) -> Uuid {

@@ -1,3 +1,5 @@
+//! The election, step by step; all schedules together are in the model beside.
+
 use super::*;
 use crate::time::Now;
 

@@ -1,3 +1,5 @@
+//! What all sites together say: the tables of the pages, row by row.
+
 use super::*;
 use crate::record::{Cause, Holder, Settings};
 use crate::site::Pair;
