@@ -116,6 +116,8 @@ fn range() -> Range<u16> {
 mod tests {
     use super::*;
     use crate::testing::Folder;
+    use crate::wait;
+    use std::time::Duration;
 
     /// A range with a port that the test itself listens on.
     fn taken() -> (TcpListener, u16) {
@@ -144,7 +146,9 @@ mod tests {
         assert!(mine.iter().all(|port| !theirs.contains(port)), "{mine:?} {theirs:?}");
         drop(one);
         let unlocked = |port: &u16| File::open(folder.path().join(port.to_string())).unwrap().try_lock().is_ok();
-        assert!(mine.iter().all(unlocked), "the locks of a process that ended are free again");
+        // A process that another test is just starting holds copies of the locks until it runs its program.
+        let free = wait::until(Duration::from_mins(1), || mine.iter().all(unlocked).then_some(()));
+        assert!(free.is_some(), "the locks of a process that ended are free again");
         assert!(!theirs.iter().any(unlocked), "the others are still held");
     }
 
