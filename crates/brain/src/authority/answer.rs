@@ -4,6 +4,7 @@
 use super::Evidence;
 use crate::message::{Grant, OpeningWord, Question};
 use crate::record::{Phase, Record, View};
+use crate::rule::{Rule, holds, off};
 use crate::time::Boot;
 
 /// What a question gets.
@@ -28,12 +29,20 @@ pub fn answer(
 ) -> Answer {
     evidence.highest = evidence.highest.max(question.epoch);
     let leads = leads_until.is_some_and(|until| now < until);
-    let seated = record.phase != Phase::Revoking && record.seat.as_ref() == Some(&question.from);
+    let given = record.phase != Phase::Revoking;
+    // While Revoking nobody is seated; who would be served without that rule is the holder.
+    let seat = record.seat.as_ref().or(record.holder.as_ref().map(|holder| &holder.member));
+    let seated = seat == Some(&question.from);
+    let same_site = seat.is_some_and(|seat| seat.site == question.from.site);
     let behind = evidence.highest > record.epoch;
-    if !leads || !seated || behind {
+    let may_grant = holds(Rule::LeadsAtTheAnswer, leads)
+        && holds(Rule::NoGrantWhileRevoking, given)
+        && (seated || (off(Rule::GrantToTheInstance) && same_site))
+        && holds(Rule::StopWhenBehind, !behind);
+    if !may_grant {
         return Answer::View(Box::new(record.view()));
     }
     evidence.last_grant = Some(now);
-    let open = word.filter(|_| question.open);
+    let open = word.filter(|_| holds(Rule::WordToWhoAsks, question.open));
     Answer::Grant(Box::new(Grant { id: question.id, to: question.from.clone(), view: record.view(), open }))
 }

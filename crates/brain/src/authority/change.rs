@@ -3,6 +3,7 @@
 use super::proof::{Release, Scope};
 use crate::name::Member;
 use crate::record::{Cause, Ended, Epoch, Holder, Phase, Proof, ProofKind, Record, Settings, VoterSet};
+use crate::rule::{Rule, holds, off};
 use crate::time::Wall;
 
 /// Why a change may not be made.
@@ -29,24 +30,25 @@ pub fn revoke(record: &Record, cause: Cause, now: Wall) -> Record {
         epoch,
         seat: None,
         phase: Phase::Revoking,
-        revoked_at: record.revoked_at.or(Some(epoch)),
-        proof: record.proof.clone().filter(|_| in_run),
+        revoked_at: record.revoked_at.filter(|_| !off(Rule::RunHasOneStart)).or(Some(epoch)),
+        proof: record.proof.clone().filter(|_| holds(Rule::ProofDiesWithRun, in_run)),
         since: now,
         cause,
+        holder: record.holder.clone().filter(|_| !off(Rule::HolderStays)),
         ..record.clone()
     }
 }
 
 /// Epochs are never reused. At the end of the numbers the same one comes again, contradicts what was stored under it,
 /// and so closes every server; a wrap to zero would be obeyed by nobody and hidden from everybody.
-const fn next_epoch(epoch: Epoch) -> Epoch {
-    epoch.saturating_add(1)
+fn next_epoch(epoch: Epoch) -> Epoch {
+    if off(Rule::EpochPerChange) { epoch } else { epoch.saturating_add(1) }
 }
 
 /// A Revoking record for a group that has none, or whose record went back in time: above every epoch heard, with
 /// nobody known as the holder, so that every site counts as a possible one.
 pub fn start_over(highest: Epoch, voters: Vec<Member>, settings: Settings, cause: Cause, now: Wall) -> Record {
-    let epoch = next_epoch(highest);
+    let epoch = if off(Rule::StartAboveAll) { 1 } else { next_epoch(highest) };
     Record {
         epoch,
         tenure: 0,
@@ -77,28 +79,31 @@ pub fn note_proof(record: &Record, release: &Release) -> Record {
 /// Gives authority to `target` under a new tenure. The same instance as the last holder keeps its old sets beside the
 /// new one, for it may still hold them; another one needs a release by that holder.
 pub fn grant(record: &Record, target: &Member, release: &Release, cause: Cause, now: Wall) -> Result<Record, Refused> {
-    if record.phase != Phase::Revoking || release.revoked_at != record.revoked_at {
+    let in_its_run = record.phase == Phase::Revoking && release.revoked_at == record.revoked_at;
+    if !holds(Rule::GrantInItsRun, in_its_run) {
         return Err(Refused::NotThisRun);
     }
     // Without a known holder the release is about the very voters it was found with.
-    if record.holder.is_none() && release.epoch != record.epoch {
+    let same_voters = record.holder.is_some() || release.epoch == record.epoch;
+    if !holds(Rule::ReleaseCoversItsVoters, same_voters) {
         return Err(Refused::NotThisRun);
     }
-    if !record.voters.contains(target) || record.has_ended(target) {
+    let listed = holds(Rule::GrantToListed, record.voters.contains(target));
+    if !listed || !holds(Rule::GrantToLiving, !record.has_ended(target)) {
         return Err(Refused::NotListed);
     }
     let epoch = next_epoch(record.epoch);
     let set = VoterSet { epoch, voters: record.voters.clone(), settings: record.settings };
     let holder = match (&record.holder, &release.scope) {
-        (Some(holder), _) if holder.member == *target => {
+        (Some(holder), _) if holder.member == *target && !off(Rule::ReturnKeepsSets) => {
             let mut sets = holder.sets.clone();
             sets.push(set);
             Holder { sets, sql_fence_sent: false, ..holder.clone() }
         }
-        (_, Scope::Anyone(_)) => {
+        (_, scope) if holds(Rule::HolderNeedsRelease, allows(scope, target)) => {
             Holder { member: target.clone(), server_uuid: None, sets: vec![set], sql_fence_sent: false }
         }
-        (_, Scope::Holder(_)) => return Err(Refused::NotReleased),
+        _ => return Err(Refused::NotReleased),
     };
     let next = Record {
         epoch,
@@ -115,6 +120,14 @@ pub fn grant(record: &Record, target: &Member, release: &Release, cause: Cause, 
     Ok(without_forgotten_ends(next))
 }
 
+/// Whether that release lets this instance have authority.
+fn allows(scope: &Scope, target: &Member) -> bool {
+    match scope {
+        Scope::Anyone(_) => true,
+        Scope::Holder(holder) => holder == target,
+    }
+}
+
 /// Opened and read back.
 pub fn settle(record: &Record) -> Record {
     match record.phase {
@@ -126,10 +139,11 @@ pub fn settle(record: &Record) -> Record {
 /// Another set of voters under a new epoch of the same tenure. While Revoking the holder's sets do not grow from it.
 /// Never fewer than the holder and one more, unless there never were as many.
 pub fn change_voters(record: &Record, voters: Vec<Member>, now: Wall) -> Result<Record, Refused> {
-    if voters.is_empty() || voters.len() < record.voters.len().min(2) {
+    let enough = !voters.is_empty() && voters.len() >= record.voters.len().min(2);
+    if !holds(Rule::TwoVoters, enough) {
         return Err(Refused::TooFewVoters);
     }
-    if record.seat.as_ref().is_some_and(|seat| !voters.contains(seat)) {
+    if !holds(Rule::SeatStaysVoter, record.seat.as_ref().is_none_or(|seat| voters.contains(seat))) {
         return Err(Refused::HolderMissing);
     }
     Ok(next_set(record, voters, record.settings, Cause::Voters, now))
@@ -137,15 +151,23 @@ pub fn change_voters(record: &Record, voters: Vec<Member>, now: Wall) -> Result<
 
 /// Other lease settings under a new epoch of the same tenure.
 pub fn change_settings(record: &Record, settings: Settings, now: Wall) -> Record {
+    if off(Rule::SettingsAreAnEpoch) {
+        return Record { settings, ..record.clone() };
+    }
     next_set(record, record.voters.clone(), settings, Cause::Lease, now)
 }
 
 fn next_set(record: &Record, voters: Vec<Member>, settings: Settings, cause: Cause, now: Wall) -> Record {
     let epoch = next_epoch(record.epoch);
+    // While Revoking the move's own cause stays: whoever leads next has to know where it was meant to end.
+    let cause = if record.phase == Phase::Revoking { record.cause } else { cause };
     let mut next = Record { epoch, voters, settings, since: now, cause, ..record.clone() };
-    if next.phase != Phase::Revoking {
+    if holds(Rule::RevokingAddsNoSet, next.phase != Phase::Revoking) {
         next.proof = None;
         if let Some(holder) = &mut next.holder {
+            if off(Rule::SetsAreAdded) {
+                holder.sets.clear();
+            }
             holder.sets.push(VoterSet { epoch, voters: next.voters.clone(), settings });
         }
     }
@@ -168,6 +190,7 @@ pub fn drop_sets(record: &Record, gone: &[Epoch]) -> Record {
     let mut next = record.clone();
     if let Some(holder) = &mut next.holder {
         let newest = holder.sets.iter().map(|set| set.epoch).max();
+        let newest = newest.filter(|_| !off(Rule::NewestSetStays));
         holder.sets.retain(|set| Some(set.epoch) == newest || !gone.contains(&set.epoch));
     }
     without_forgotten_ends(next)
@@ -176,6 +199,9 @@ pub fn drop_sets(record: &Record, gone: &[Epoch]) -> Record {
 /// An end is remembered as long as the record names the instance anywhere.
 fn without_forgotten_ends(mut record: Record) -> Record {
     let ended = std::mem::take(&mut record.ended);
-    record.ended = ended.into_iter().filter(|ended| record.lists(&ended.member)).collect();
+    let named = |member: &Member| {
+        if off(Rule::EndsStayWhileNamed) { record.voters.contains(member) } else { record.lists(member) }
+    };
+    record.ended = ended.into_iter().filter(|ended| named(&ended.member)).collect();
     record
 }

@@ -4,9 +4,10 @@
 use crate::message::Ack;
 use crate::name::{Member, Site};
 use crate::record::{Epoch, Record};
+use crate::rule::{Rule, holds, off};
 use crate::time::{Boot, Millis};
 use bloodraven_gtid::GtidSet;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// See above.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +24,8 @@ pub struct Evidence {
     pub ended: BTreeMap<Member, Boot>,
     /// For each voter set: the holder's first acknowledgement of a later epoch.
     pub set_clocks: BTreeMap<Epoch, Boot>,
+    /// Living instances that were voters since this leader's election, also those that were replaced.
+    pub has_voted: BTreeSet<Member>,
     /// The highest epoch anyone reported. Above the record's: the record went back in time.
     pub highest: Epoch,
 }
@@ -68,13 +71,14 @@ impl Evidence {
             heard: BTreeMap::new(),
             ended: BTreeMap::new(),
             set_clocks: BTreeMap::new(),
+            has_voted: BTreeSet::new(),
             highest: 0,
         }
     }
 
     /// Takes an acknowledgement that was received now and, if a peer handed it on, lay there for `lay`.
     pub fn take(&mut self, record: &Record, ack: &Ack, now: Boot, lay: Millis) {
-        let spoken = now - lay;
+        let spoken = if off(Rule::RelayedWithItsAge) { now } else { now - lay };
         self.enter_run(record, now);
         self.highest = self.highest.max(ack.epoch.unwrap_or(0));
         let heard = self.heard.entry(ack.from.clone()).or_default();
@@ -87,18 +91,20 @@ impl Evidence {
             heard.conflict = ack.conflict;
         }
         if let Some(revoked_at) = record.revoked_at
-            && ack.epoch >= Some(revoked_at)
+            && holds(Rule::AckOfThisRun, ack.epoch >= Some(revoked_at))
         {
             let site = record.holder.as_ref().map(|holder| &holder.member.site);
-            let age = site.map_or(Millis(0), |site| ack.last_vouch_age(site));
+            let age = site.map_or(Millis(0), |site| last_vouch_age(ack, site));
             let vouched = spoken - age;
-            heard.released = Some(heard.released.map_or(vouched, |earlier| earlier.min(vouched)));
+            let earlier = heard.released.filter(|_| !off(Rule::EarliestStays));
+            heard.released = Some(earlier.map_or(vouched, |earlier| earlier.min(vouched)));
             if news {
                 heard.fenced = ack.fenced;
                 heard.gtid.clone_from(&ack.gtid);
             }
         }
         self.start_set_clocks(record, ack, now);
+        self.has_voted.extend(record.voters.iter().cloned());
         self.forget_strangers(record, now);
     }
 
@@ -109,7 +115,9 @@ impl Evidence {
         if let Some(revoked_at) = record.revoked_at
             && self.run.is_none_or(|run| run.revoked_at != revoked_at)
         {
-            self.forget_run();
+            if !off(Rule::RunsAreApart) {
+                self.forget_run();
+            }
             self.run = Some(Run { revoked_at, since: now });
         }
     }
@@ -119,13 +127,14 @@ impl Evidence {
         let lease = record.settings.lease_timeout;
         self.heard.retain(|member, heard| now < heard.at + lease || record.lists(member));
         self.ended.retain(|member, _| record.lists(member));
+        self.has_voted.retain(|member| self.heard.contains_key(member));
     }
 
     /// An old set's clock starts with the holder's first acknowledgement of any later epoch.
     fn start_set_clocks(&mut self, record: &Record, ack: &Ack, now: Boot) {
         let Some(holder) = record.holder.as_ref().filter(|holder| holder.member == ack.from) else { return };
         for set in &holder.sets {
-            if ack.epoch > Some(set.epoch) {
+            if holds(Rule::SetLeavesAfterAck, ack.epoch > Some(set.epoch)) {
                 self.set_clocks.entry(set.epoch).or_insert(now);
             }
         }
@@ -148,17 +157,34 @@ impl Evidence {
 
     /// Whether that instance acknowledged an epoch of the present run of Revoking, fenced.
     pub fn acknowledged_fenced(&self, record: &Record, member: &Member) -> bool {
-        self.heard_in_run(record, member).is_some_and(|heard| heard.fenced)
+        self.heard_in_run(record, member).is_some_and(|heard| holds(Rule::FencedMeansFenced, heard.fenced))
     }
 
     /// What that instance said in the present run of Revoking, if it acknowledged an epoch of it.
     pub(super) fn heard_in_run(&self, record: &Record, member: &Member) -> Option<&Heard> {
         let run = self.run.filter(|run| record.revoked_at == Some(run.revoked_at))?;
-        self.heard.get(member).filter(|heard| heard.epoch >= Some(run.revoked_at))
+        let said = self.heard.get(member).or_else(|| self.said_by_a_stranger(member));
+        said.filter(|heard| holds(Rule::AckOfThisRun, heard.epoch >= Some(run.revoked_at)))
+    }
+
+    /// What another life of that site said. It counts for nothing.
+    fn said_by_a_stranger(&self, member: &Member) -> Option<&Heard> {
+        let of_site = self.heard.iter().find(|(other, _)| other.site == member.site);
+        of_site.filter(|_| off(Rule::StrangersCountForNothing)).map(|(_, heard)| heard)
     }
 
     /// The last moment at which the holder can have got a grant.
     pub fn last_grant(&self) -> Boot {
-        self.last_grant.map_or(self.elected, |granted| granted.max(self.elected))
+        let elected = if off(Rule::GrantsFromElection) { Boot(0) } else { self.elected };
+        let answered = self.last_grant.filter(|_| !off(Rule::FromLastGrant));
+        answered.map_or(elected, |granted| granted.max(elected))
     }
+}
+
+/// How long ago, at most, the speaker last vouched for that site: what it does not remember may be as young as itself.
+fn last_vouch_age(ack: &Ack, site: &Site) -> Millis {
+    if off(Rule::UptimeBoundsMemory) {
+        return ack.last_vouch.get(site).copied().unwrap_or(Millis(u64::MAX));
+    }
+    ack.last_vouch_age(site)
 }

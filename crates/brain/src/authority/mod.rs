@@ -5,12 +5,14 @@
 //! have to know; what outlives a leader is in the record.
 //!
 //! Reading order: [`change`] (what may follow upon what), [`evidence`] (what was heard), [`proof`] (when a holder has let
-//! go), [`voters`] (who is counted), [`mod@answer`] (grants).
+//! go), [`store`] (whose life is over), [`voters`] (who is counted), [`mod@answer`] (grants).
 
 pub mod answer;
 pub mod change;
 pub mod evidence;
+pub mod fresh;
 pub mod proof;
+pub mod store;
 pub mod voters;
 
 #[cfg(test)]
@@ -21,13 +23,19 @@ pub use change::{
     Refused, change_settings, change_voters, drop_sets, grant, note_end, note_proof, revoke, settle, start_over,
 };
 pub use evidence::Evidence;
+pub use fresh::{Fresh, release_of_fresh};
 pub use proof::{Missing, Policy, Release, release, release_of_all, return_to_holder};
+pub use store::ended_by_newer_store;
 
 use crate::record::Record;
+use crate::rule::{Rule, off};
 
 /// Which of two stored copies of the record is the record: the higher epoch; at equal epochs the later phase, with
 /// everything that either of them knows of sets and ends.
 pub fn join(mut one: Record, other: Record) -> Record {
+    if off(Rule::HigherCopyWins) {
+        return one;
+    }
     if other.epoch != one.epoch {
         return if other.epoch > one.epoch { other } else { one };
     }
@@ -37,6 +45,9 @@ pub fn join(mut one: Record, other: Record) -> Record {
         one.proof = one.proof.or_else(|| other.proof.clone());
         (one, other)
     };
+    if off(Rule::CopiesAreJoined) {
+        return record;
+    }
     for ended in rest.ended {
         if !record.has_ended(&ended.member) {
             record.ended.push(ended);

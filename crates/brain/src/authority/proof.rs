@@ -3,7 +3,8 @@
 
 use super::Evidence;
 use crate::name::Member;
-use crate::record::{Epoch, Holder, Phase, Proof, ProofKind, Record, VoterSet};
+use crate::record::{Epoch, Holder, Phase, Proof, ProofKind, Record, Settings, VoterSet};
+use crate::rule::{Rule, holds, off};
 use crate::time::{Boot, Millis, Now};
 use std::collections::BTreeSet;
 
@@ -75,8 +76,10 @@ pub fn release(record: &Record, evidence: &Evidence, policy: Policy, now: Now) -
 /// still holds stays in its sets.
 pub fn return_to_holder(record: &Record, evidence: &Evidence) -> Option<Release> {
     let holder = &record.holder.as_ref()?.member;
-    let knows = evidence.heard.get(holder)?.epoch >= record.revoked_at && record.revoked_at.is_some();
-    (knows && !record.has_ended(holder)).then(|| release_in(record, Scope::Holder(holder.clone())))
+    let heard = evidence.heard.get(holder).and_then(|heard| heard.epoch);
+    let knows = holds(Rule::ReturnIsKnown, heard >= record.revoked_at);
+    (knows && record.revoked_at.is_some() && !record.has_ended(holder))
+        .then(|| release_in(record, Scope::Holder(holder.clone())))
 }
 
 fn release_in(record: &Record, scope: Scope) -> Release {
@@ -84,19 +87,20 @@ fn release_in(record: &Record, scope: Scope) -> Release {
 }
 
 fn find(record: &Record, holder: &Holder, evidence: &Evidence, policy: Policy, now: Now) -> Result<ProofKind, Missing> {
-    if record.has_ended(&holder.member) {
+    if record.has_ended(&holder.member) && !off(Rule::EndedIsEnough) {
         return Ok(ProofKind::ProcessEnded);
     }
-    if evidence.acknowledged_fenced(record, &holder.member) {
+    if evidence.acknowledged_fenced(record, &holder.member) && !off(Rule::FencedIsEnough) {
         return Ok(ProofKind::FencedBySidecar);
     }
-    let longest =
-        holder.sets.iter().map(|set| set.settings.run_out()).max().unwrap_or_else(|| record.settings.run_out());
+    let longest = holder.sets.iter().filter(|_| !off(Rule::LongestLease)).map(|set| run_out(&set.settings)).max();
+    let longest = longest.unwrap_or_else(|| run_out(&record.settings));
     let mut since = evidence.last_grant();
     let mut silent = BTreeSet::from([holder.member.clone()]);
     // A holder without a set is a damaged record, not a holder without a lease.
     let mut complete = !holder.sets.is_empty();
-    for set in &holder.sets {
+    let spared = if off(Rule::EverySet) { holder.sets.len().saturating_sub(1) } else { 0 };
+    for set in holder.sets.iter().skip(spared) {
         match set_released(record, evidence, set) {
             Ok(released) => since = since.max(released),
             Err(missing) => {
@@ -120,7 +124,8 @@ fn find(record: &Record, holder: &Holder, evidence: &Evidence, policy: Policy, n
 /// The same time without enough acknowledgements: who is silent may have vouched until the revocation, who is not has
 /// said when it last did. Counted from the last of these and the last grant that can have been.
 fn assumed_at(record: &Record, holder: &Holder, evidence: &Evidence, policy: Policy, longest: Millis) -> Option<Boot> {
-    let run = evidence.run.filter(|run| policy == Policy::BestEffort && record.revoked_at == Some(run.revoked_at))?;
+    let asked_for = holds(Rule::AssumedIfAsked, policy == Policy::BestEffort);
+    let run = evidence.run.filter(|run| asked_for && record.revoked_at == Some(run.revoked_at))?;
     let voters = holder.sets.iter().flat_map(|set| &set.voters);
     let vouched = voters.filter_map(|voter| voter_released(record, evidence, voter)).max();
     Some(evidence.last_grant().max(run.since).max(vouched.unwrap_or_default()) + longest)
@@ -133,6 +138,7 @@ fn set_released(record: &Record, evidence: &Evidence, set: &VoterSet) -> Result<
     let others: Vec<&Member> = set.voters.iter().filter(|voter| Some(*voter) != holder).collect();
     // V − k in a set that has the holder: so many that fewer than k others are left.
     let needed = (others.len() + 1).saturating_sub(set.settings.vouches_needed(set.voters.len()));
+    let needed = if off(Rule::EnoughVoters) { 0 } else { needed };
     let mut released: Vec<Boot> = Vec::new();
     let mut missing = Vec::new();
     for voter in others {
@@ -153,12 +159,20 @@ fn set_released(record: &Record, evidence: &Evidence, set: &VoterSet) -> Result<
 /// When that voter can last have vouched for the holder; none: it may do so still.
 fn voter_released(record: &Record, evidence: &Evidence, voter: &Member) -> Option<Boot> {
     let said = evidence.heard_in_run(record, voter).and_then(|heard| heard.released);
+    let said = if off(Rule::FromLastVouch) { said.map(|_| Boot(0)) } else { said };
     // An end that this leader did not see counts from its election.
-    let ended = record.has_ended(voter).then(|| evidence.ended.get(voter).copied().unwrap_or(evidence.elected));
+    let elected = if off(Rule::EndsFromElection) { Boot(0) } else { evidence.elected };
+    let has_ended = record.has_ended(voter) && !off(Rule::EndCountsAsAck);
+    let ended = has_ended.then(|| evidence.ended.get(voter).copied().unwrap_or(elected));
     match (said, ended) {
         (Some(said), Some(ended)) => Some(said.min(ended)),
         (one, other) => one.or(other),
     }
+}
+
+/// How long a lease and its margin last.
+fn run_out(settings: &Settings) -> Millis {
+    if off(Rule::Margin) { settings.lease_timeout } else { settings.run_out() }
 }
 
 /// The proof for a group without a known holder (no record, or a record that went back in time): every site's present
@@ -171,11 +185,15 @@ pub fn release_of_all(
     now: Now,
 ) -> Result<Release, Missing> {
     let closed = |voter: &&Member| evidence.acknowledged_fenced(record, voter) || record.has_ended(voter);
-    let silent: Vec<Member> = record.voters.iter().filter(|voter| !closed(voter)).cloned().collect();
+    let open = |voter: &&Member| !holds(Rule::AllFenced, closed(voter));
+    let silent: Vec<Member> = record.voters.iter().filter(open).cloned().collect();
     let youngest = record.voters.iter().filter_map(|voter| Some(evidence.heard.get(voter)?.started)).max();
-    let until = evidence.elected.max(youngest.unwrap_or(evidence.elected)) + record.settings.run_out();
-    let ownerless = record.phase == Phase::Revoking && record.holder.is_none();
-    let complete = ownerless && !record.voters.is_empty() && silent.is_empty() && !unknown_instances;
+    let youngest = youngest.filter(|_| !off(Rule::WaitFromYoungest));
+    let elected = if off(Rule::WaitFromElection) { Boot(0) } else { evidence.elected };
+    let until = elected.max(youngest.unwrap_or(elected)) + run_out(&record.settings);
+    let ownerless = record.phase == Phase::Revoking && holds(Rule::OnlyWithoutHolder, record.holder.is_none());
+    let none_unknown = holds(Rule::NoneUnknown, !unknown_instances);
+    let complete = ownerless && !record.voters.is_empty() && silent.is_empty() && none_unknown;
     if complete && now.boot >= until {
         return Ok(release_in(record, Scope::Anyone(None)));
     }

@@ -3,6 +3,7 @@
 use super::Evidence;
 use crate::name::{Member, Site};
 use crate::record::{Epoch, Record};
+use crate::rule::{Rule, holds, off};
 use crate::time::Boot;
 
 /// The voters that the record should have, if they differ from those it has.
@@ -15,7 +16,7 @@ pub fn wanted(record: &Record, evidence: &Evidence, sites: &[Site], now: Boot) -
     for site in sites {
         let listed = record.voters.iter().find(|voter| voter.site == *site);
         let seated = record.seat.as_ref().filter(|seat| seat.site == *site);
-        let present = present_instance(record, evidence, site, now);
+        let present = present_instance(record, evidence, site, now).filter(|_| !off(Rule::NewInstanceIsTakenIn));
         let kept = listed.map(|voter| (voter.clone(), is_gone(record, evidence, voter, now)));
         voters.extend(seated.cloned().or(present).map(|voter| (voter, false)).or(kept));
     }
@@ -30,13 +31,21 @@ pub fn wanted(record: &Record, evidence: &Evidence, sites: &[Site], now: Boot) -
     (!too_few && voters != record.voters).then_some(voters)
 }
 
-/// The instance that speaks for a site now: the youngest one heard within a lease that has not ended.
+/// The instance that speaks for a site now: the youngest one heard within a lease that has not ended. Of two that live
+/// at once, one that was a voter before and was replaced by the other does not come back while that one speaks: a restart
+/// makes a sidecar young again, and the two would take turns.
 fn present_instance(record: &Record, evidence: &Evidence, site: &Site, now: Boot) -> Option<Member> {
     let lease = record.settings.lease_timeout;
+    let speaks = |member: &Member, at: Boot| now < at + lease && !record.has_ended(member);
+    let listed = record.voters.iter().find(|voter| voter.site == *site);
+    let listed_speaks = listed.and_then(|voter| evidence.heard.get(voter).map(|heard| speaks(voter, heard.at)));
+    let came_back =
+        |member: &Member| listed != Some(member) && listed_speaks == Some(true) && evidence.has_voted.contains(member);
     evidence
         .heard
         .iter()
-        .filter(|(member, heard)| member.site == *site && now < heard.at + lease && !record.has_ended(member))
+        .filter(|(member, heard)| member.site == *site && speaks(member, heard.at))
+        .filter(|(member, _)| holds(Rule::NoSwapBack, !came_back(member)))
         .max_by_key(|(_, heard)| (heard.started, heard.at))
         .map(|(member, _)| member.clone())
 }
@@ -48,14 +57,14 @@ fn is_gone(record: &Record, evidence: &Evidence, voter: &Member, now: Boot) -> b
     }
     let lease = record.settings.lease_timeout;
     let last = evidence.heard.get(voter).map_or(evidence.elected, |heard| heard.at.max(evidence.elected));
-    let silent_to_leader = now >= last + lease;
+    let silent_to_leader = holds(Rule::SilentToLeader, now >= last + lease);
     let silent_to_holder = record.seat.as_ref().and_then(|seat| evidence.heard.get(seat)).is_some_and(|holder| {
         let fresh = now < holder.at + lease;
         // A sidecar that has just started has heard from nobody yet, which says nothing.
         let silence = holder.last_answer.get(&voter.site).copied().unwrap_or(holder.at.since(holder.started));
         fresh && silence >= lease
     });
-    silent_to_leader && silent_to_holder
+    silent_to_leader && holds(Rule::SilentToHolder, silent_to_holder)
 }
 
 /// The old voter sets that the holder can no longer hold: a lease and its margin after its first acknowledgement of a
@@ -68,7 +77,10 @@ pub fn outlived_sets(record: &Record, evidence: &Evidence, now: Boot) -> Vec<Epo
         .sets
         .iter()
         .filter(|set| Some(set.epoch) != newest)
-        .filter(|set| evidence.set_clocks.get(&set.epoch).is_some_and(|began| now >= *began + set.settings.run_out()))
+        .filter(|set| {
+            let began = evidence.set_clocks.get(&set.epoch);
+            began.is_some_and(|began| holds(Rule::SetLeavesAfterLease, now >= *began + set.settings.run_out()))
+        })
         .map(|set| set.epoch)
         .collect()
 }

@@ -3,12 +3,13 @@
 use super::eligible::Fit;
 use super::{Choice, Chosen, Comparison, Difference, Progress, Rule, Tie};
 use crate::name::Site;
+use crate::rule::{Rule as Law, off};
 use bloodraven_gtid::GtidSet;
 use std::collections::BTreeMap;
 
 pub(super) fn best(choice: &Choice<'_>, fit: &[Fit<'_>]) -> Option<Chosen> {
     let all: Vec<&Fit<'_>> = fit.iter().collect();
-    let freshest = not_surpassed(&all, |one| one.holds.clone());
+    let freshest = if off(Law::FreshestWins) { all.clone() } else { not_surpassed(&all, |one| one.holds.clone()) };
     let (by, equals) = compare(choice, &all, &freshest);
     let (chosen, tie) = break_tie(choice, equals)?;
     let rule = Rule { by, tie };
@@ -39,7 +40,9 @@ fn compare<'a, 'b>(
     }
     let of_primaries = |one: &Fit<'_>| {
         let mut set = one.holds.clone();
-        set.retain_uuids(choice.known_primaries);
+        if !off(Law::PrimariesCount) {
+            set.retain_uuids(choice.known_primaries);
+        }
         set
     };
     let left = not_surpassed(freshest, of_primaries);
@@ -47,6 +50,9 @@ fn compare<'a, 'b>(
         return (Comparison::KnownPrimaries, left);
     }
     let of_last = |one: &Fit<'_>| choice.last_primary.map_or(0, |uuid| one.holds.count_of(uuid));
+    if off(Law::MostOfTheLast) {
+        return (Comparison::MostOfLastPrimary, left);
+    }
     let most = left.iter().map(|one| of_last(one)).max();
     (Comparison::MostOfLastPrimary, left.into_iter().filter(|one| Some(of_last(one)) == most).collect())
 }

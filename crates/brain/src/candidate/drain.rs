@@ -4,6 +4,7 @@
 //! at the link to the source. A dead source is the reason for being here; a lag of 0 can hide a stopped applier.
 
 use super::Data;
+use crate::rule::{Rule, holds, off};
 use crate::time::{Boot, Millis};
 use bloodraven_gtid::GtidSet;
 use std::fmt;
@@ -121,22 +122,24 @@ impl Drain {
     /// The next step. `bound` is [`BOUND`], counted from the beginning.
     pub fn step(&mut self, data: &Data, replica: &Replica, bound: Millis, now: Boot) -> Step {
         let unapplied = data.unapplied();
-        if unapplied.is_empty() {
+        if holds(Rule::DrainedIsApplied, unapplied.is_empty()) {
             return Step::Done;
         }
-        if let Applier::Failed { code, message } = &replica.applier {
+        if let Applier::Failed { code, message } = &replica.applier
+            && !off(Rule::ApplierFailureEnds)
+        {
             let cause = Cause::ApplierFailed { code: *code, message: message.clone() };
             return Step::GiveUp { unapplied, cause };
         }
         let until = self.began + bound;
-        if now >= until {
+        if now >= until && !off(Rule::DrainIsBounded) {
             return Step::GiveUp { unapplied, cause: Cause::BoundReached(bound) };
         }
         if replica.delayed && !self.delay_lifted {
             self.delay_lifted = true;
             return Step::LiftDelay;
         }
-        if replica.applier == Applier::Stopped && !self.applier_started {
+        if replica.applier == Applier::Stopped && holds(Rule::ApplierStartedOnce, !self.applier_started) {
             self.applier_started = true;
             return Step::StartApplier;
         }
@@ -147,14 +150,14 @@ impl Drain {
 /// Whether replication may be cut now: asked after the receiver was stopped, and again between STOP REPLICA and
 /// RESET REPLICA ALL. `stored` is what status says was given up; none while the drain counts as done.
 pub fn may_cut(data: &Data, receiver: Receiver, stored: Option<&GtidSet>) -> Cut {
-    if receiver != Receiver::Stopped {
+    if !holds(Rule::ReceiverStopsFirst, receiver == Receiver::Stopped) {
         return Cut::StopReceiver;
     }
     let unapplied = data.unapplied();
     match stored {
         None if unapplied.is_empty() => Cut::Ready,
         None => Cut::DrainOn(unapplied),
-        Some(stored) if *stored == unapplied => Cut::Ready,
+        Some(stored) if holds(Rule::LossIsStoredFirst, *stored == unapplied) => Cut::Ready,
         Some(_) => Cut::Store(unapplied),
     }
 }

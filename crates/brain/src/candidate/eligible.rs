@@ -2,6 +2,7 @@
 
 use super::{Busy, Candidate, Choice, Data, Progress, Sidecar};
 use crate::name::{Instance, Member};
+use crate::rule::{Rule, holds, off};
 use crate::site::{Role, State};
 use crate::topology::data_lost;
 use bloodraven_gtid::GtidSet;
@@ -50,7 +51,8 @@ pub(super) fn check<'a>(choice: &Choice<'_>, candidate: &'a Candidate) -> Result
     returned(choice, candidate)?;
     let data = candidate.data.as_ref().ok_or(Refusal::SetsUnknown)?;
     let others = choice.sites.iter().filter_map(|site| Some(&site.data.as_ref()?.executed));
-    if data_lost(&data.held(), choice.last_promotion, others) {
+    let has_data = !data_lost(&data.held(), choice.last_promotion, others);
+    if !holds(Rule::CandidateHasData, has_data) {
         return Err(Refusal::Empty);
     }
     let holds = match candidate.drain {
@@ -61,16 +63,16 @@ pub(super) fn check<'a>(choice: &Choice<'_>, candidate: &'a Candidate) -> Result
 }
 
 fn standing(candidate: &Candidate) -> Result<&Instance, Refusal> {
-    if candidate.role == Role::DrOnly {
+    if !holds(Rule::CandidateRole, candidate.role != Role::DrOnly) {
         return Err(Refusal::DrOnly);
     }
-    if !candidate.state.is_reachable() {
+    if !holds(Rule::CandidateReachable, candidate.state.is_reachable()) {
         return Err(Refusal::NotReachable(candidate.state));
     }
-    if !candidate.fenced || candidate.state != State::ReadOnly {
+    if !holds(Rule::CandidateFenced, candidate.fenced && candidate.state == State::ReadOnly) {
         return Err(Refusal::NotFenced);
     }
-    if let Some(work) = candidate.busy {
+    if let Some(work) = candidate.busy.filter(|_| !off(Rule::CandidateFree)) {
         return Err(Refusal::Busy(work));
     }
     match &candidate.sidecar {
@@ -83,7 +85,8 @@ fn standing(candidate: &Candidate) -> Result<&Instance, Refusal> {
 /// The site that had authority last is a candidate again once it has answered for a while: it has the freshest data.
 fn returned(choice: &Choice<'_>, candidate: &Candidate) -> Result<(), Refusal> {
     let (answers, needed) = (candidate.answers, choice.recovery_threshold);
-    if choice.last_site == Some(&candidate.site) && answers < needed {
+    let long_enough = choice.last_site != Some(&candidate.site) || answers >= needed;
+    if !holds(Rule::CandidateReturned, long_enough) {
         return Err(Refusal::JustReturned { answers, needed });
     }
     Ok(())

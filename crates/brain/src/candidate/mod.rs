@@ -17,6 +17,7 @@ mod tests;
 pub use eligible::Refusal;
 
 use crate::name::{Instance, Member, Site};
+use crate::rule::{Rule as Law, off};
 use crate::site::{Role, State};
 use bloodraven_gtid::{GtidSet, Uuid};
 use std::collections::BTreeMap;
@@ -202,7 +203,7 @@ pub fn choose(choice: &Choice<'_>) -> Decision {
 impl Data {
     /// What the site has once its drain is done.
     pub fn held(&self) -> GtidSet {
-        self.executed.union(&self.received)
+        if off(Law::ReceivedCounts) { self.executed.clone() } else { self.executed.union(&self.received) }
     }
 
     /// What it has received and not applied.

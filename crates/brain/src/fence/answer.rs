@@ -4,6 +4,7 @@ use super::{Command, Lane, Mysqld, Note, OwedVouch, Sidecar};
 use crate::fence::input::ReplyId;
 use crate::message::{Ack, FencedBy, Question, Vouch};
 use crate::name::Site;
+use crate::rule::{Rule, holds, off};
 use crate::time::{Boot, Millis};
 use std::collections::BTreeMap;
 
@@ -40,12 +41,19 @@ impl Sidecar {
         }
     }
 
+    fn may_vouch(&self, question: &Question) -> bool {
+        let (Some(heard), Some(disk)) = (&self.heard, &self.disk.view) else { return false };
+        holds(Rule::VouchesForStored, disk.epoch == question.epoch)
+            && holds(Rule::VouchesIfNothingNewer, heard.epoch == question.epoch)
+            && holds(Rule::VouchesWhenListed, heard.lists(&self.me))
+            && holds(Rule::VouchesForNamed, heard.names(&question.from))
+            && holds(Rule::NoVouchUnderDispute, self.disk.conflict != Some(question.epoch))
+            && holds(Rule::NoVouchForOneself, question.from != self.me)
+    }
+
     fn vouch(&mut self, now: Boot, question: &Question, reply: ReplyId, out: &mut Vec<Command>) {
-        let ok = self.is_stored(question.epoch)
-            && self.disk.conflict != Some(question.epoch)
-            && question.from != self.me
-            && self.heard.as_ref().is_some_and(|view| view.lists(&self.me) && view.names(&question.from));
-        if ok {
+        let ok = self.may_vouch(question);
+        if ok && !off(Rule::VouchIsRemembered) {
             self.vouch_given.insert(question.from.site.clone(), now);
         }
         let gtid = self.read.as_ref().filter(|_| question.open).map(|read| read.gtid.clone());
@@ -60,6 +68,7 @@ impl Sidecar {
             return;
         }
         let stored = self.heard.as_ref().is_some_and(|view| self.is_stored(view.epoch));
+        let stored = holds(Rule::StoredBeforeTold, stored);
         let known = stored && (self.fenced() || self.allowed(now)) && self.lane != Lane::Reading && !self.read_owed;
         let due: Vec<ReplyId> = self
             .replies
@@ -74,7 +83,8 @@ impl Sidecar {
                 continue;
             }
             let question = (self.named() && self.fenced()).then(|| self.new_question(now, None));
-            let relayed = self.peer_acks.values().map(|(came, ack)| (ack.clone(), now.since(*came))).collect();
+            let handed_on = self.peer_acks.values().filter(|_| !off(Rule::AcksAreHandedOn));
+            let relayed = handed_on.map(|(came, ack)| (ack.clone(), now.since(*came))).collect();
             out.push(Command::Acknowledge { reply, ack: Box::new(self.ack(now)), question, relayed });
         }
     }
@@ -93,7 +103,8 @@ impl Sidecar {
         let ages = |times: &BTreeMap<Site, Boot>| {
             times.iter().map(|(site, at)| (site.clone(), now.since(*at))).collect::<BTreeMap<_, _>>()
         };
-        let epoch = self.disk.view.as_ref().map(|view| view.epoch);
+        let told = if off(Rule::StoredBeforeTold) { &self.heard } else { &self.disk.view };
+        let epoch = told.as_ref().map(|view| view.epoch);
         let fenced = self.fenced();
         let read = self.read.as_ref();
         let open = read.is_some_and(|read| !read.closed());

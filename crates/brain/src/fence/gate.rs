@@ -4,6 +4,7 @@ use super::{Command, Marker, Mysqld, Sidecar};
 use crate::message::{OpeningWord, QuestionId, StartId};
 use crate::name::Site;
 use crate::record::Epoch;
+use crate::rule::{Rule, holds, off};
 use crate::time::{Boot, Millis};
 use bloodraven_gtid::GtidSet;
 use std::collections::BTreeSet;
@@ -39,7 +40,7 @@ impl Sidecar {
     /// under the marker at hand; or why it stays closed.
     pub fn gate(&self, now: Boot) -> Result<Option<Marker>, Closed> {
         let stored = self.heard.as_ref().is_some_and(|view| self.is_stored(view.epoch));
-        if !self.allowed(now) || !stored {
+        if !self.allowed(now) || !holds(Rule::OpensUnderStored, stored) {
             return Err(Closed::NotAllowed);
         }
         let (Some(read), true) = (&self.read, self.fenced()) else {
@@ -47,8 +48,9 @@ impl Sidecar {
         };
         let tenure = self.tenure();
         match &self.disk.marker {
-            Some(marker) if marker.tenure == tenure && !self.never_read_back(marker) => {
-                self.own_fence(marker, tenure).then_some(()).ok_or(Closed::FencedByOthers)?;
+            Some(marker) if marker.tenure == tenure && !self.never_read_back(marker) && !off(Rule::MarkerReopens) => {
+                let ours = holds(Rule::ForeignFenceStays, self.own_fence(marker, tenure));
+                ours.then_some(()).ok_or(Closed::FencedByOthers)?;
                 self.not_behind(now, marker, &read.gtid).map(|()| None)
             }
             _ => self.first_opening(tenure, &read.gtid).map(Some),
@@ -88,11 +90,12 @@ impl Sidecar {
     /// The first opening of a tenure: the leader has said so, and the data are those it decided on.
     fn first_opening(&self, tenure: Epoch, executed: &GtidSet) -> Result<Marker, Closed> {
         let word = match &self.word {
-            Some((of, word)) if *of == tenure => word.clone(),
+            Some((of, word)) if holds(Rule::WordOfThisTenure, *of == tenure) => word.clone(),
+            _ if off(Rule::FirstNeedsWord) => OpeningWord::default(),
             _ => return Err(Closed::NoWord),
         };
         let missing = word.promotion_gtid.subtract(executed);
-        if !missing.is_empty() {
+        if !holds(Rule::PromotionContained, missing.is_empty()) {
             return Err(Closed::LacksPromotion(missing));
         }
         Ok(Marker { tenure, start: None, word })
@@ -104,7 +107,7 @@ impl Sidecar {
             && round.start == start
         {
             round.open.retain(|id| self.asked.contains_key(id));
-            return round.open.is_empty();
+            return holds(Rule::AllAreAsked, round.open.is_empty());
         }
         let open = self.ask_voters(now, out);
         self.others.clear();
@@ -125,13 +128,13 @@ impl Sidecar {
     fn not_behind(&self, now: Boot, marker: &Marker, executed: &GtidSet) -> Result<(), Closed> {
         let lease = self.heard.as_ref().map_or(Millis(0), |view| view.settings.lease_timeout);
         for (site, (_, theirs)) in self.others.iter().filter(|(_, (told, _))| now < *told + lease) {
-            let given_up = marker.word.excused.get(site).cloned().unwrap_or_default();
-            let missing = theirs.subtract(&given_up).subtract(executed);
-            if !missing.is_empty() {
+            let excused = marker.word.excused.get(site).filter(|_| !off(Rule::ExcusedIsLeftOut));
+            let missing = theirs.subtract(&excused.cloned().unwrap_or_default()).subtract(executed);
+            if !holds(Rule::NotBehind, missing.is_empty()) {
                 return Err(Closed::Behind(site.clone(), missing));
             }
         }
         let missing = marker.word.promotion_gtid.subtract(executed);
-        if missing.is_empty() { Ok(()) } else { Err(Closed::LacksPromotion(missing)) }
+        if holds(Rule::PromotionContained, missing.is_empty()) { Ok(()) } else { Err(Closed::LacksPromotion(missing)) }
     }
 }

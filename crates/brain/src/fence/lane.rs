@@ -7,6 +7,7 @@
 use super::input::LaneResult;
 use super::{Command, KeeperFact, Marker, Mysqld, Note, Permit, ReadBack, Sidecar};
 use crate::message::{FencedBy, StartId};
+use crate::rule::{Rule, holds, off};
 use crate::time::{Boot, Millis};
 
 /// How long each part may take.
@@ -56,6 +57,24 @@ pub enum Lane {
         /// How far.
         step: FenceStep,
     },
+    /// The server is being closed as well as SQL can, while the keeper is silent.
+    Blind {
+        /// When the ladder began.
+        began: Boot,
+        /// How far.
+        step: BlindStep,
+    },
+}
+
+/// The steps of a fence without the keeper's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BlindStep {
+    /// Both variables are read: what is closed already was not closed by us.
+    Looking,
+    /// The opener's sessions are ended and seen gone.
+    EndingOpeners,
+    /// The statement is on its way.
+    Setting,
 }
 
 /// The steps of an opening.
@@ -107,7 +126,7 @@ impl Lane {
 impl ReadBack {
     /// Both variables are 1. Anything else lets somebody write.
     pub fn closed(&self) -> bool {
-        self.read_only && self.super_read_only
+        holds(Rule::BothVariables, self.read_only) && self.super_read_only
     }
 
     /// Both variables are 0: applications can write.
@@ -128,7 +147,7 @@ enum Seen {
 impl Sidecar {
     /// Starts the ladder if the server is open, or may be, and must not be.
     pub(super) fn fence_if_needed(&mut self, now: Boot, out: &mut Vec<Command>) {
-        let Mysqld::Up(start) = self.mysqld else { return };
+        let Mysqld::Up(start) = self.mysqld else { return self.fence_blindly(now, out) };
         if self.lane.fencing() {
             return;
         }
@@ -147,7 +166,8 @@ impl Sidecar {
             rule => rule,
         };
         let waits = rule == FencedBy::Mismatch && !self.second_word_over(now);
-        ((may_be_open || self.seen(start) == Some(Seen::Open)) && !waits).then_some(rule)
+        let seen_open = self.seen(start) == Some(Seen::Open) && !off(Rule::OpenedByHandIsClosed);
+        ((may_be_open || seen_open) && !waits).then_some(rule)
     }
 
     /// Two servers are closed although they may be writable: one that was opened too early by somebody else, and one
@@ -158,7 +178,7 @@ impl Sidecar {
             return None;
         }
         match self.seen(start)? {
-            Seen::Open => (!self.may_stay_open()).then_some(FencedBy::Mismatch),
+            Seen::Open => (!holds(Rule::EarlyOpeningIsClosed, self.may_stay_open())).then_some(FencedBy::Mismatch),
             Seen::Closed => self.stray_openers.then(|| self.default_reason()),
         }
     }
@@ -169,7 +189,7 @@ impl Sidecar {
         Some(if read.closed() { Seen::Closed } else { Seen::Open })
     }
 
-    fn rule(&self) -> FencedBy {
+    pub(super) fn rule(&self) -> FencedBy {
         let disputed = self.disk.conflict.is_some() && self.disk.conflict == self.heard.as_ref().map(|view| view.epoch);
         match (disputed, self.named()) {
             (true, _) => FencedBy::Conflict,
@@ -180,25 +200,34 @@ impl Sidecar {
 
     fn start_ladder(&mut self, now: Boot, start: StartId, rule: FencedBy, out: &mut Vec<Command>) {
         let note = Some(Note { tenure: self.tenure(), start });
-        if matches!(rule, FencedBy::Lease | FencedBy::Conflict) && self.disk.note != note {
+        let ours = matches!(rule, FencedBy::Lease | FencedBy::Conflict) && !off(Rule::NoteBeforeFence);
+        if ours && self.disk.note != note {
             self.disk.note.clone_from(&note);
             out.push(Command::WriteNote { note, within: Budget::NOTE });
         }
-        self.lane = Lane::Fencing { start, rule, began: now, step: FenceStep::EndingOpeners };
-        out.push(Command::EndOpeners { within: Budget::OPENERS });
+        if off(Rule::WithdrawnWhenFenced) && self.permit.take().is_some() {
+            out.push(Command::WithdrawPermit(start));
+        }
+        let (step, command) = if off(Rule::OpenersEndFirst) {
+            (FenceStep::Setting { sessions_ended: false }, Command::Fence { within: Budget::FENCE })
+        } else {
+            (FenceStep::EndingOpeners, Command::EndOpeners { within: Budget::OPENERS })
+        };
+        self.lane = Lane::Fencing { start, rule, began: now, step };
+        out.push(command);
     }
 
     /// Time is up for a step of the ladder: sessions are ended after a while, then the keeper kills.
     pub(super) fn watch_ladder(&mut self, now: Boot, out: &mut Vec<Command>) {
         let Lane::Fencing { start, rule, began, step } = &mut self.lane else { return };
-        let over = now >= *began + Budget::LADDER;
+        let over = now >= *began + Budget::LADDER && !off(Rule::LadderIsBounded);
         let unkilled = match step {
             FenceStep::Killing => now >= *began + Budget::LADDER + Budget::KILL,
             FenceStep::KillFailed => now >= self.retry_at,
             _ => false,
         };
         match step {
-            FenceStep::Killing | FenceStep::KillFailed if unkilled => {
+            FenceStep::Killing | FenceStep::KillFailed if unkilled && !off(Rule::LadderClimbedAgain) => {
                 let (start, rule) = (*start, *rule);
                 self.start_ladder(now, start, rule, out);
             }
@@ -209,7 +238,7 @@ impl Sidecar {
             }
             FenceStep::Setting { sessions_ended } if !*sessions_ended && now >= *began + Budget::PATIENCE => {
                 *sessions_ended = true;
-                out.push(Command::KillAppSessions);
+                out.extend((!off(Rule::SessionsEndedInTime)).then_some(Command::KillAppSessions));
             }
             _ => {}
         }
@@ -228,6 +257,7 @@ impl Sidecar {
         } else if self.read_is_fresh(start) && now >= self.retry_at {
             match self.gate(now) {
                 Err(_) => return,
+                Ok(Some(_)) if off(Rule::MarkerBeforeOpening) => {}
                 Ok(Some(marker)) => {
                     self.disk.marker = Some(marker.clone());
                     out.push(Command::WriteMarker(marker));
@@ -264,7 +294,7 @@ impl Sidecar {
         }
     }
 
-    fn read_command(&self, start: StartId, within: Millis) -> Command {
+    pub(super) fn read_command(&self, start: StartId, within: Millis) -> Command {
         Command::Read { under: self.disk.view.as_ref().map(|view| view.epoch), start, within }
     }
 
@@ -274,6 +304,7 @@ impl Sidecar {
             Lane::Reading => self.reading(result, out),
             Lane::Opening { start, step } => self.opening(now, start, step, result, out),
             Lane::Fencing { start, rule, began, step } => self.fencing(now, start, rule, began, step, result, out),
+            Lane::Blind { began, step } => self.blind(now, began, step, result, out),
         }
         if self.lane == Lane::Idle && self.read_owed {
             self.read_back(out);
@@ -306,7 +337,13 @@ impl Sidecar {
     fn opening(&mut self, now: Boot, start: StartId, step: OpenStep, result: LaneResult, out: &mut Vec<Command>) {
         let next = |step| Lane::Opening { start, step };
         match (step, result) {
-            (OpenStep::Connecting, LaneResult::OpenerConnected) if self.allowed(now) => {
+            (OpenStep::Connecting, LaneResult::OpenerConnected) if off(Rule::PermitFirst) => {
+                self.lane = next(OpenStep::Executing);
+                out.push(Command::Open { within: Budget::OPEN });
+            }
+            (OpenStep::Connecting, LaneResult::OpenerConnected)
+                if holds(Rule::OpensWhileAllowed, self.allowed(now)) =>
+            {
                 self.lane = next(OpenStep::Permitting);
                 self.ask_permit(start, out);
             }
@@ -315,9 +352,13 @@ impl Sidecar {
                 self.lane = Lane::Idle;
                 self.retry_at = now + super::TIMER;
             }
-            (OpenStep::Permitting, LaneResult::PermitGiven(permit)) if permit.start == start && self.allowed(now) => {
+            (OpenStep::Permitting, LaneResult::PermitGiven(permit))
+                if holds(Rule::PermitOfThisStart, permit.start == start)
+                    && holds(Rule::OpensWhileAllowed, self.allowed(now)) =>
+            {
                 self.permit = Some(permit);
                 let left = self.deadline().map_or(Millis(0), |deadline| deadline.since(now));
+                let left = if off(Rule::OpeningWithinLease) { Budget::OPEN } else { left };
                 self.lane = next(OpenStep::Executing);
                 out.push(Command::Open { within: Budget::OPEN.min(left) });
             }
@@ -325,7 +366,9 @@ impl Sidecar {
                 self.lane = next(OpenStep::Reading);
                 out.push(self.read_command(start, Budget::READ));
             }
-            (OpenStep::Reading, LaneResult::Read(read)) if read.open() && read.start == start => {
+            (OpenStep::Reading, LaneResult::Read(read))
+                if holds(Rule::OpenIsReadBack, read.open() && read.start == start) =>
+            {
                 self.read = Some(read);
                 self.opened(start, out);
             }
@@ -333,6 +376,7 @@ impl Sidecar {
                 self.permit = Some(permit);
                 self.opened(start, out);
             }
+            _ if off(Rule::UnknownOutcomeIsWritable) => self.lane = Lane::Idle,
             // Whatever went wrong, a permit may be out and the statement may run yet.
             _ => {
                 self.retry_at = now + super::TIMER;
@@ -386,7 +430,7 @@ impl Sidecar {
                 self.read = Some(read);
                 self.closed(start, rule, out);
             }
-            (FenceStep::Killing, LaneResult::Killed(killed)) if killed == start => {
+            (FenceStep::Killing, LaneResult::Killed(killed)) if holds(Rule::KillCountsReaped, killed == start) => {
                 self.mysqld_ended();
                 self.fenced_by = Some(rule);
             }
@@ -394,6 +438,7 @@ impl Sidecar {
                 self.lane = next(FenceStep::KillFailed);
                 self.retry_at = now + super::TIMER;
             }
+            _ if off(Rule::KilledUnlessConfirmed) => self.closed(start, rule, out),
             // Not confirmed by SQL.
             _ => {
                 self.lane = next(FenceStep::Killing);
@@ -415,6 +460,9 @@ impl Sidecar {
     fn mysqld_ended(&mut self) {
         self.lane = Lane::Idle;
         self.mysqld = Mysqld::Down;
+        if off(Rule::EndOfServerEndsAll) {
+            return;
+        }
         self.permit = None;
         self.stray_openers = false;
         self.read = None;
@@ -433,7 +481,7 @@ impl Sidecar {
             self.mysqld = Mysqld::Up(start);
             self.fenced_by = None;
             // Only a first contact finds a permit here: the keeper refuses one for a start that does not run.
-            self.stray_openers = fact.permit.is_some();
+            self.stray_openers = fact.permit.is_some() && !off(Rule::FoundPermitIsAnOpening);
             self.inherit(fact.permit);
             self.read_back(out);
             self.ask_everyone(now, out);
@@ -447,7 +495,8 @@ impl Sidecar {
     fn inherit(&mut self, permit: Option<Permit>) {
         let (Some(permit), Some(view)) = (permit, &self.heard) else { return };
         let same_tenure = (view.tenure..=view.epoch).contains(&permit.epoch);
-        if same_tenure && view.names(&self.me) {
+        let ours = same_tenure && view.names(&self.me);
+        if holds(Rule::InheritedInTenure, ours) && !off(Rule::DeadlineInherited) {
             self.inherited = Some(permit.deadline);
         }
     }

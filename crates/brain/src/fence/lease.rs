@@ -1,9 +1,10 @@
 //! The lease: how long the last answers allow writing. Every answer counts from the moment its question was sent.
 
-use super::{Asked, Command, Permit, Sidecar};
+use super::{Asked, Command, Mysqld, Permit, Sidecar};
 use crate::fence::input::ReplyId;
 use crate::message::{Grant, Question, QuestionId, Vouch};
 use crate::name::Member;
+use crate::rule::{Rule, holds, off};
 use crate::time::Boot;
 use std::collections::BTreeSet;
 
@@ -16,7 +17,11 @@ impl Sidecar {
         let view = self.heard.as_ref()?;
         let lease = view.settings.lease_timeout;
         let needed = view.settings.vouches_needed(view.voters.len());
-        let counts = |(voter, _): &(&Member, &Boot)| **voter != self.me && view.voters.contains(voter);
+        let needed = if off(Rule::KthVouch) { 1 } else { needed };
+        let counts = |(voter, _): &(&Member, &Boot)| {
+            holds(Rule::NoVouchForOneself, **voter != self.me)
+                && holds(Rule::PresentVotersCount, view.voters.contains(voter))
+        };
         let mut sent: Vec<Boot> = self.vouched.iter().filter(counts).map(|(_, sent)| *sent).collect();
         sent.sort_unstable_by(|a, b| b.cmp(a));
         let by_vouches = sent.get(needed - 1).map(|sent| *sent + lease);
@@ -36,7 +41,7 @@ impl Sidecar {
     /// Puts the question to every voter; returns the questions.
     pub(super) fn ask_voters(&mut self, now: Boot, out: &mut Vec<Command>) -> BTreeSet<QuestionId> {
         let mut voters = self.heard.as_ref().map(|view| view.voters.clone()).unwrap_or_default();
-        voters.retain(|voter| *voter != self.me);
+        voters.retain(|voter| holds(Rule::NoVouchForOneself, *voter != self.me));
         let mut questions = BTreeSet::new();
         for voter in voters {
             let question = self.new_question(now, Some(voter.clone()));
@@ -65,11 +70,13 @@ impl Sidecar {
         if let Some(reply) = reply {
             self.replies.insert(reply, now);
         }
-        let Some(asked) = asked else { return };
-        if grant.to != self.me || !self.named() || !self.is_stored(epoch) {
+        let unasked = off(Rule::GrantAnswersQuestion).then_some(now);
+        let Some(sent) = asked.map(|asked| asked.sent).or(unasked) else { return };
+        if grant.to != self.me || !self.named() || !holds(Rule::GrantOfItsEpoch, self.is_stored(epoch)) {
             return;
         }
-        self.granted = self.granted.max(Some(asked.sent));
+        let counted = if off(Rule::GrantFromSending) { now } else { sent };
+        self.granted = self.granted.max(Some(counted));
         let tenure = self.heard.as_ref().map_or(0, |view| view.tenure);
         if let Some(word) = grant.open {
             self.refresh_marker(tenure, &word, out);
@@ -80,7 +87,9 @@ impl Sidecar {
     /// A voter's answer. It speaks for the epoch that was asked about; within a tenure it carries over.
     pub(super) fn take_vouch(&mut self, now: Boot, vouch: Vouch) {
         let Some(asked) = self.asked.remove(&vouch.id) else { return };
-        if asked.voter.as_ref() != Some(&vouch.from) || asked.epoch != vouch.epoch || vouch.about != self.me {
+        let answers_it = asked.voter.as_ref() == Some(&vouch.from) && vouch.about == self.me;
+        let speaks_of_it = asked.epoch == vouch.epoch;
+        if !holds(Rule::VouchAnswersQuestion, answers_it) || !holds(Rule::VouchOfItsEpoch, speaks_of_it) {
             return;
         }
         self.answer_had.insert(vouch.from.site.clone(), now);
@@ -89,8 +98,9 @@ impl Sidecar {
             self.others.insert(vouch.from.site.clone(), (now, gtid));
         }
         if vouch.ok && self.named() {
-            let sent = self.vouched.entry(vouch.from).or_insert(asked.sent);
-            *sent = asked.sent.max(*sent);
+            let counted = if off(Rule::VouchFromSending) { now } else { asked.sent };
+            let sent = self.vouched.entry(vouch.from).or_insert(counted);
+            *sent = counted.max(*sent);
         }
     }
 
@@ -102,18 +112,26 @@ impl Sidecar {
     pub(super) fn forget_old_questions(&mut self, now: Boot) {
         let Some(view) = &self.heard else { return self.asked.clear() };
         let lease = view.settings.lease_timeout;
-        self.asked.retain(|_, asked| now < asked.sent + lease);
+        self.asked.retain(|_, asked| holds(Rule::OldQuestionsForgotten, now < asked.sent + lease));
     }
 
     /// Prolongs the keeper's permit with the lease. Never makes one.
     pub(super) fn renew_permit(&mut self, now: Boot, out: &mut Vec<Command>) {
-        let (Some(permit), Some(deadline), true) = (self.permit, self.deadline(), self.allowed(now)) else { return };
+        let (Some(deadline), true) = (self.deadline(), self.allowed(now)) else { return };
+        let Some(permit) = self.permit.or_else(|| self.permit_out_of_nothing(deadline)) else { return };
         let epoch = self.disk.view.as_ref().map_or(permit.epoch, |view| view.epoch);
-        if self.lane.fencing() || (deadline <= permit.deadline && epoch == permit.epoch) {
+        let nothing_new = deadline <= permit.deadline && epoch == permit.epoch;
+        if !holds(Rule::NoRenewalInLadder, !self.lane.fencing()) || nothing_new || off(Rule::RenewedWithLease) {
             return;
         }
         let renewed = Permit { epoch, deadline: deadline.max(permit.deadline), ..permit };
         self.permit = Some(renewed);
         out.push(Command::RenewPermit(renewed));
+    }
+
+    /// What a renewal without a permit would ask for. There is no such thing.
+    fn permit_out_of_nothing(&self, deadline: Boot) -> Option<Permit> {
+        let (Mysqld::Up(start), true) = (self.mysqld, off(Rule::RenewalMakesNone)) else { return None };
+        Some(Permit { start, epoch: 0, deadline })
     }
 }

@@ -4,9 +4,10 @@
 //! mysqld. Must not: wait, read a clock, or open anything that a newer view could already forbid.
 //!
 //! Reading order: the state below, `view` (what is stored), `lease` (how long), `lane` (fencing and opening, one at
-//! a time), `gate` (which data may be opened), `answer` (what others are told).
+//! a time), `blind` (a fence without the keeper's word), `gate` (which data may be opened), `answer` (what others are told).
 
 mod answer;
+mod blind;
 mod gate;
 mod input;
 mod lane;
@@ -18,11 +19,12 @@ mod tests;
 
 pub use gate::{Closed, Round};
 pub use input::{Command, Input, KeeperFact, LaneResult, Permit, ReadBack, ReplyId, Source};
-pub use lane::{Budget, FenceStep, Lane, OpenStep};
+pub use lane::{BlindStep, Budget, FenceStep, Lane, OpenStep};
 
 use crate::message::{Ack, FencedBy, OpeningWord, Question, QuestionId, StartId};
 use crate::name::{Member, Site};
 use crate::record::{Epoch, View};
+use crate::rule::{Rule, holds, off};
 use crate::time::{Boot, Millis};
 use bloodraven_gtid::GtidSet;
 use std::collections::BTreeMap;
@@ -232,7 +234,8 @@ impl Sidecar {
 
     /// Whether mysqld may be writable at this moment.
     pub fn allowed(&self, now: Boot) -> bool {
-        self.named() && self.deadline().is_some_and(|deadline| now < deadline)
+        holds(Rule::WritableOnlyNamed, self.named())
+            && holds(Rule::WritableOnlyLeased, self.deadline().is_some_and(|deadline| now < deadline))
     }
 
     /// Whether the highest view heard gives authority to this instance, undisputed, and the disk knows of that tenure.
@@ -240,7 +243,14 @@ impl Sidecar {
     pub fn named(&self) -> bool {
         let (Some(view), Some(disk)) = (&self.heard, &self.disk.view) else { return false };
         let disputed = self.disk.conflict == Some(view.epoch);
-        !disputed && view.names(&self.me) && disk.tenure == view.tenure && disk.seat == view.seat
+        let on_disk = disk.tenure == view.tenure && disk.seat == view.seat;
+        !disputed && self.is_named_by(view) && holds(Rule::TenureOnDisk, on_disk)
+    }
+
+    /// Whether that view gives authority to this very instance.
+    pub(super) fn is_named_by(&self, view: &View) -> bool {
+        let another_life = view.seat.as_ref().is_some_and(|seat| seat.site == self.me.site);
+        view.names(&self.me) || (off(Rule::OpensWhenNamed) && another_life)
     }
 
     /// The tenure of the highest view heard.
@@ -258,13 +268,19 @@ impl Sidecar {
     /// ladder that has not ended: it runs because the server is open or may be.
     pub fn fenced(&self) -> bool {
         match self.mysqld {
-            Mysqld::Unknown => false,
+            Mysqld::Unknown => off(Rule::UnknownIsWritable),
             Mysqld::Down => true,
             Mysqld::Up(start) => {
+                let on_disk = self.disk.view.as_ref().map(|view| view.epoch);
                 let read_since_stored = self.read.as_ref().is_some_and(|read| {
-                    read.start == start && read.closed() && read.under == self.disk.view.as_ref().map(|view| view.epoch)
+                    holds(Rule::ReadOfThisStart, read.start == start)
+                        && holds(Rule::ReadAfterStored, read.under == on_disk)
+                        && read.closed()
                 });
-                read_since_stored && !self.stray_openers && !self.lane.may_open() && !self.lane.fencing()
+                read_since_stored
+                    && !self.stray_openers
+                    && holds(Rule::OpeningIsWritable, !self.lane.may_open())
+                    && holds(Rule::LadderIsWritable, !self.lane.fencing())
             }
         }
     }

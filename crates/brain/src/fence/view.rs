@@ -3,6 +3,7 @@
 use super::{Command, Sidecar, Source};
 use crate::fence::input::ReplyId;
 use crate::record::{Epoch, View};
+use crate::rule::{Rule, holds, off};
 use crate::time::{Boot, Millis};
 use std::cmp::Ordering;
 
@@ -25,9 +26,9 @@ impl Sidecar {
         }
         let agreed = match epoch.cmp(&highest) {
             // An old view changes nothing; a pusher learns from the acknowledgement that there is a newer one.
-            Ordering::Less => true,
+            Ordering::Less if !off(Rule::HighestViewWins) => true,
             Ordering::Equal => self.hear_again(view, out),
-            Ordering::Greater => {
+            Ordering::Greater | Ordering::Less => {
                 self.take_view(now, view, source, out);
                 true
             }
@@ -43,7 +44,9 @@ impl Sidecar {
     /// Returns whether it agrees.
     fn hear_again(&mut self, view: View, out: &mut Vec<Command>) -> bool {
         let Some(heard) = &mut self.heard else { return true };
-        if heard.conflicts_with(&view) {
+        let another_phase = off(Rule::PhaseIsNoContradiction) && heard.phase != view.phase;
+        let contradicts = heard.conflicts_with(&view) && !off(Rule::ContradictionFences);
+        if contradicts || another_phase {
             if self.disk.conflict != Some(view.epoch) {
                 self.disk.conflict = Some(view.epoch);
                 out.push(Command::WriteConflict(view.epoch));
@@ -66,12 +69,12 @@ impl Sidecar {
         self.await_second_word(now, &view, source, out);
         let same_tenure =
             self.heard.as_ref().is_some_and(|heard| heard.tenure == view.tenure && heard.seat == view.seat);
-        if same_tenure {
-            self.vouched.retain(|voter, _| view.voters.contains(voter));
+        if holds(Rule::LeaseDiesWithTenure, same_tenure && !off(Rule::TenureCarriesOver)) {
+            self.vouched.retain(|voter, _| holds(Rule::CarriedByBothSets, view.voters.contains(voter)));
             self.asked.retain(|_, asked| asked.voter.as_ref().is_none_or(|voter| view.voters.contains(voter)));
         } else {
             self.granted = None;
-            self.word = None;
+            self.word = self.word.take().filter(|_| off(Rule::WordOfThisTenure));
             self.vouched.clear();
             self.asked.clear();
             self.inherited = None;
@@ -88,7 +91,8 @@ impl Sidecar {
             self.second_word = None;
         } else if self.named() {
             let lease_end = self.deadline().unwrap_or(now);
-            self.second_word = Some(lease_end.min(now + SECOND_WORD));
+            let bound = lease_end.min(now + SECOND_WORD);
+            self.second_word = Some(if off(Rule::SecondWordIsShort) { Boot(u64::MAX) } else { bound });
             out.push(Command::AskOperator(None));
         }
     }
@@ -100,7 +104,9 @@ impl Sidecar {
         if !newer {
             return;
         }
-        out.push(Command::PushToPeers(view));
+        if !off(Rule::NewerViewIsPushed) {
+            out.push(Command::PushToPeers(view));
+        }
         // "Fenced" under this epoch needs a reading begun from here on.
         self.read_back(out);
         self.ask_everyone(now, out);

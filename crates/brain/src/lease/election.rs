@@ -3,6 +3,7 @@
 #[cfg(test)]
 use super::model::Mutation;
 use super::{Acquired, CallId, Command, Found, Input, Lease, LostBy, NewLease, Notice, Outcome, Times, Written};
+use crate::rule::{Rule, holds, off};
 use crate::time::{Boot, Now};
 use std::sync::Arc;
 
@@ -202,7 +203,7 @@ impl Election {
     /// A create or update of ours was done. What it is worth counts from when it was sent.
     fn was_held(&mut self, now: Now, call: Call, out: &mut Outcome) {
         self.due = now.boot.max(call.sent + self.times.retry_period());
-        let from = call.sent;
+        let from = if off(Rule::LeadsFromSending) { now.boot } else { call.sent };
         #[cfg(test)]
         let from = self.mutation.counted_from(from, now);
         match self.stage {
@@ -238,6 +239,9 @@ impl Election {
     fn ended_in_doubt(&mut self, now: Now, call: Call, out: &mut Outcome) {
         self.in_doubt = true;
         self.due = now.boot.max(call.sent + self.times.retry_period());
+        if off(Rule::DoubtProlongsNothing) && call.kind == Kind::Hold {
+            self.lead_from(call.sent, now, out);
+        }
         #[cfg(test)]
         if self.mutation == Mutation::ProlongOnUnknown && call.kind == Kind::Hold {
             self.lead_from(call.sent, now, out);
@@ -294,7 +298,7 @@ impl Election {
         if self.stage != Stage::Running {
             return;
         }
-        let leads = self.led_until.is_some();
+        let leads = self.led_until.is_some() && !off(Rule::ReleaseEndsFirst);
         #[cfg(test)]
         let leads = leads && self.mutation != Mutation::LeadThroughRelease;
         if leads {
@@ -362,7 +366,7 @@ impl Election {
         if let Some(over) = self.mutation.is_over(self, now) {
             return over;
         }
-        self.wait_until.is_some_and(|until| now.boot >= until)
+        self.wait_until.is_some_and(|until| holds(Rule::AnothersLeaseIsWaitedFor, now.boot >= until))
     }
 
     fn begin(&mut self, kind: Kind, now: Boot) -> CallId {
@@ -376,7 +380,7 @@ impl Election {
     fn end_of(&mut self, id: CallId) -> Option<Call> {
         #[cfg(test)]
         let id = self.mutation.taken_for(id, self.call);
-        let call = self.call.filter(|call| call.id == id)?;
+        let call = self.call.filter(|call| holds(Rule::AnswerOfThePresentCall, call.id == id))?;
         self.call = None;
         Some(call)
     }

@@ -4,6 +4,7 @@ mod answers;
 mod changes;
 mod copies;
 mod proofs;
+mod stores;
 mod voters;
 
 use super::{Evidence, Policy, Release, change_voters, grant, release, return_to_holder, revoke};

@@ -89,6 +89,34 @@ fn f_27_a_new_instance_takes_the_place_of_the_old_voter() {
     check(&revoked, &instance(IAD, "s2"), 10, ELECTED, Some(&["iad/s2", "pdx/s1"]));
 }
 
+/// F-27: two lives of one site that speak at once do not take turns, however often their sidecars restart; who was
+/// replaced comes back only when the other one is silent for a lease or has ended.
+#[test]
+fn f_27_two_live_instances_of_one_site_do_not_take_turns() {
+    let (old, new) = (member(PDX), instance(PDX, "s2"));
+    let first = stable(&[IAD, PDX], 1);
+    let mut evidence = Evidence::new(Boot(ELECTED));
+    let speaks = |evidence: &mut Evidence, record: &Record, who: &Member, boot: u64, uptime: u64| {
+        evidence.take(record, &Ack { uptime: Millis(uptime), ..ack(who, record.epoch) }, Boot(boot), Millis(0));
+    };
+    speaks(&mut evidence, &first, &old, ELECTED, 600 * SECOND);
+    speaks(&mut evidence, &first, &new, ELECTED, 10);
+    let second = with_voters(&first, &wanted(&first, &evidence, &sites(), Boot(ELECTED)).expect("the new one"));
+    assert!(second.voters.contains(&new));
+    for round in 1..10 {
+        let now = ELECTED + round * SECOND;
+        speaks(&mut evidence, &second, &new, now, round * SECOND);
+        speaks(&mut evidence, &second, &old, now, 10);
+        assert_eq!(names(wanted(&second, &evidence, &sites(), Boot(now))), None, "the old one's sidecar restarted");
+    }
+    let ended = note_end(&second, &new, Wall(0));
+    let back = Some(vec!["iad/s1".to_owned(), "pdx/s1".to_owned()]);
+    assert_eq!(names(wanted(&ended, &evidence, &sites(), Boot(ELECTED + 9 * SECOND))), back);
+    let later = ELECTED + 9 * SECOND + LEASE;
+    speaks(&mut evidence, &second, &old, later, 10);
+    assert_eq!(names(wanted(&second, &evidence, &sites(), Boot(later))), back, "silent for a lease");
+}
+
 /// P-23, C-132: ended voters go, but not below two: the new instance of the last living site must be taken in.
 #[test]
 fn p_23_a_new_instance_is_taken_in_even_if_every_other_voter_has_ended() {

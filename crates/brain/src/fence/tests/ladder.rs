@@ -219,6 +219,18 @@ fn f_16_a_reading_of_an_earlier_start_says_nothing() {
     assert!(!bench.sidecar.fenced());
 }
 
+/// F-16: nor does one that ends after the next start was told of.
+#[test]
+fn f_16_a_late_reading_of_an_earlier_start_is_not_one_of_the_present() {
+    let mut bench = Bench::under(view(5, 5, None));
+    bench.tick();
+    let late = bench.reads(Some(5));
+    bench.dies();
+    (bench.server.running, bench.server.start) = (true, 2);
+    bench.keeper().give(Input::Lane(LaneResult::Read(late)));
+    assert!(!bench.sidecar.fenced() && !bench.ack().fenced);
+}
+
 /// F-15: while a server without authority is seen open, every tick closes it again.
 #[test]
 fn f_15_a_fence_is_repeated_until_it_holds() {

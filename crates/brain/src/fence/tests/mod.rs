@@ -1,6 +1,7 @@
 //! The sidecar's rule, row by row, on a bench: a sidecar, a server and a keeper whose every step the test decides.
 
 mod answers;
+mod blind;
 mod gate;
 mod ladder;
 mod lease;

@@ -1,0 +1,218 @@
+//! Taking inputs: what was seen goes where the parts look for it; questions are answered at once.
+
+use super::command::{Command, Task};
+use super::input::{Facts, Input, Outcome, Saw, Word};
+use super::seen::SiteSeen;
+use super::{Group, Kept, Notice, Spec, Step};
+use crate::authority::{self, Answer};
+use crate::candidate::drain::{Applier, Receiver};
+use crate::fence::ReplyId;
+use crate::message::{OpeningWord, Question};
+use crate::name::Site;
+use crate::record::{Epoch, Phase};
+use crate::site::{Effect, Observation, Pair, Poll};
+use crate::time::{Boot, Now};
+use bloodraven_gtid::GtidSet;
+
+/// As many instances of one site are remembered; more than two at a time is a fault of its own.
+const INSTANCES: usize = 8;
+
+impl Group {
+    pub(super) fn absorb(&mut self, now: Now, input: Input, out: &mut Step) {
+        self.take_in_sites();
+        match input {
+            Input::Tick => {}
+            Input::Leads(until) => self.leads_until = until,
+            Input::Spec(spec) => self.take_spec(*spec),
+            Input::Loaded(loaded) => self.loaded(now, loaded, out),
+            Input::Saved { id, saved } => self.saved(now, id, saved, out),
+            Input::Polled { site, began_under, saw } => self.polled(now, &site, began_under, saw, out),
+            Input::Heard(word) => self.heard(now, *word, out),
+            Input::PushFailed { to } => self.push_failed(now, &to),
+            Input::Asked { question, reply } => self.asked(now, &question, reply, out),
+            Input::Done { id, outcome } => {
+                if let Some(running) = self.end(id, &outcome, now) {
+                    self.done(now, &running.site, running.began_under, &running.task, outcome, out);
+                }
+            }
+            Input::Estate(estate) => self.seen.estate = Some(*estate),
+            Input::Requests(requests) => self.seen.requests = *requests,
+            Input::Shown(shown) => {
+                if let Err(because) = &shown.dns {
+                    out.notices.push(Notice::DnsWriteFailed { because: because.clone() });
+                }
+                self.seen.shown = Some(shown);
+            }
+            Input::CachePolled { site, facts } => {
+                if let Some(seen) = self.seen.sites.get_mut(&site) {
+                    seen.cache = Some(facts);
+                }
+            }
+        }
+    }
+
+    fn take_spec(&mut self, spec: Spec) {
+        self.spec = spec;
+        self.take_in_sites();
+    }
+
+    /// Every declared site is watched, and no other.
+    fn take_in_sites(&mut self) {
+        if self.seen.sites.len() == self.spec.sites.len() {
+            let known = |site: &Site| self.seen.sites.contains_key(site);
+            if self.spec.sites.iter().all(|spec| known(&spec.site)) {
+                return;
+            }
+        }
+        let spec = &self.spec;
+        self.seen.sites.retain(|site, _| spec.site(site).is_some());
+        for site in &spec.sites {
+            self.seen.sites.entry(site.site.clone()).or_insert_with(|| SiteSeen::new(&site.site));
+        }
+    }
+
+    fn polled(&mut self, now: Now, site: &Site, began_under: Epoch, saw: Saw, out: &mut Step) {
+        let observation = match &saw {
+            Saw::Nothing => Observation::Failed,
+            Saw::LoginRefused => Observation::LoginRefused,
+            Saw::Facts(facts) => Observation::Read(facts.pair),
+        };
+        self.observe(site, Poll { began_under, saw: observation }, out);
+        if let Saw::Facts(facts) = saw {
+            self.take_facts(now.boot, site, began_under, *facts);
+        }
+    }
+
+    fn observe(&mut self, site: &Site, poll: Poll, out: &mut Step) {
+        let present = self.kept().map_or(0, |kept| kept.epoch());
+        let thresholds = self.spec.thresholds;
+        let Some(seen) = self.seen.sites.get_mut(site) else { return };
+        if let Effect::Changed(transition) = seen.watch.observe(poll, present, thresholds) {
+            out.notices.push(Notice::StateChanged(transition));
+        }
+    }
+
+    fn take_facts(&mut self, now: Boot, site: &Site, began_under: Epoch, facts: Facts) {
+        let kept = self.kept();
+        let record = kept.as_ref().and_then(|kept| kept.record.as_ref());
+        let holder = record.and_then(|record| record.seat.as_ref().or(record.holder.as_ref().map(|last| &last.member)));
+        let holder_site = holder.map(|holder| holder.site.clone());
+        let tenure = record.map_or(0, |record| record.tenure);
+        let Some(seen) = self.seen.sites.get_mut(site) else { return };
+        if began_under < seen.facts_under {
+            return;
+        }
+        seen.following = if follows(&facts, holder_site.as_ref()) { (seen.following + 1).min(2) } else { 0 };
+        if is_caught_up(&facts) {
+            seen.caught_up_at = Some(now);
+        }
+        // Open without authority, read under the present tenure, and not the holder: nobody but a human does that.
+        let of_this_tenure = began_under >= tenure;
+        if facts.pair == Pair::OPEN && of_this_tenure && holder_site.as_ref().is_some_and(|holder| holder != site) {
+            seen.opened_by_hand = true;
+        }
+        seen.facts = Some(facts);
+        seen.facts_under = began_under;
+        seen.facts_at = now;
+    }
+
+    fn heard(&mut self, now: Now, word: Word, out: &mut Step) {
+        let kept = self.kept();
+        let record = kept.as_ref().and_then(|kept| kept.record.as_ref());
+        if let Some(record) = record {
+            self.seen.evidence.take(record, &word.ack, now.boot, word.lay);
+        }
+        self.seen.evidence.highest = self.seen.evidence.highest.max(word.ack.epoch.unwrap_or(0));
+        let epoch = record.map(|record| record.epoch);
+        let interval = self.push_interval();
+        let Some(seen) = self.seen.sites.get_mut(&word.ack.from.site) else { return };
+        seen.hear(&word, now.boot);
+        while seen.words.len() > INSTANCES {
+            let oldest = seen.words.iter().min_by_key(|(_, heard)| heard.at).map(|(instance, _)| instance.clone());
+            oldest.map(|oldest| seen.words.remove(&oldest));
+        }
+        seen.opened_by_hand |= word.ack.opened_by_hand && word.lay.0 == 0;
+        if word.via.is_none() {
+            seen.pushing = None;
+            // One that lags behind, or is not fenced yet under this epoch, is pushed again soon.
+            let knows = word.ack.epoch >= epoch;
+            seen.push_due = now.boot + if knows { interval } else { super::push::AGAIN };
+        }
+        if let Some(question) = word.question {
+            self.asked_along(now, &question, out);
+        }
+    }
+
+    /// A question that came on its own.
+    fn asked(&mut self, now: Now, question: &Question, reply: ReplyId, out: &mut Step) {
+        let answer = self.answer(now, question).map(Box::new);
+        out.commands.push(Command::Answer { reply, answer });
+    }
+
+    /// A question that rode on an acknowledgement; only a grant is worth a push of its own.
+    fn asked_along(&mut self, now: Now, question: &Question, out: &mut Step) {
+        if let Some(Answer::Grant(grant)) = self.answer(now, question) {
+            out.commands.push(Command::Grant(grant));
+        }
+    }
+
+    /// Leadership, the stored record and what is about to change are looked at here, at the moment of answering.
+    fn answer(&mut self, now: Now, question: &Question) -> Option<Answer> {
+        let kept = self.kept()?;
+        let record = kept.record.as_ref()?;
+        let leads_until = self.leads_until.filter(|_| !self.record_in_doubt());
+        let word = opening_word(&kept);
+        Some(authority::answer(record, &mut self.seen.evidence, question, leads_until, word, now.boot))
+    }
+
+    fn done(&mut self, now: Now, site: &Site, under: Epoch, task: &Task, outcome: Outcome, out: &mut Step) {
+        match outcome {
+            Outcome::Read(facts) => {
+                let promoted = self.is_granted(site) && facts.pair == Pair::OPEN;
+                let saw = if promoted { Observation::PromotionReadBack } else { Observation::Read(facts.pair) };
+                self.observe(site, Poll { began_under: under, saw }, out);
+                self.take_facts(now.boot, site, under, *facts);
+            }
+            outcome => self.task_ended(now, site, task, &outcome),
+        }
+    }
+
+    /// Whether that site has authority and was not confirmed open yet.
+    fn is_granted(&self, site: &Site) -> bool {
+        let kept = self.kept();
+        let record = kept.as_ref().and_then(|kept| kept.record.as_ref());
+        record.is_some_and(|record| {
+            record.phase == Phase::Granting && record.seat.as_ref().is_some_and(|seat| seat.site == *site)
+        })
+    }
+}
+
+/// What an opening has to satisfy; none while the granted site's replication is not known to be cut.
+pub(super) fn opening_word(kept: &Kept) -> Option<OpeningWord> {
+    let record = kept.record.as_ref()?;
+    let promotion_gtid = match (record.phase, &kept.promotion) {
+        (Phase::Granting | Phase::Stable, Some(promotion)) => promotion.clone(),
+        (Phase::Stable, None) => GtidSet::new(),
+        (Phase::Granting, None) | (Phase::Revoking, _) => return None,
+    };
+    let seat = record.seat.as_ref().map(|seat| &seat.site);
+    let excused = kept.sites.iter().filter(|(site, _)| Some(*site) != seat).filter_map(|(site, kept_site)| {
+        let set = kept_site.divergent.union(&kept.unapplied);
+        (!set.is_empty()).then(|| (site.clone(), set))
+    });
+    Some(OpeningWord { promotion_gtid, excused: excused.collect() })
+}
+
+/// Whether a server follows that site with both threads running.
+pub(super) fn follows(facts: &Facts, source: Option<&Site>) -> bool {
+    facts.replica.as_ref().is_some_and(|replica| {
+        let runs = replica.receiver == Receiver::Running && replica.applier == Applier::Running;
+        runs && source.is_some() && replica.source.as_ref() == source
+    })
+}
+
+fn is_caught_up(facts: &Facts) -> bool {
+    facts.replica.as_ref().is_some_and(|replica| {
+        replica.receiver == Receiver::Running && replica.behind.is_some_and(|behind| behind.0 == 0)
+    })
+}

@@ -1,0 +1,255 @@
+//! Everything that a group's leader can have done: one closed enum.
+//!
+//! Each command may be given again; giving it twice changes nothing more. Each task is answered with
+//! [`super::Input::Done`], at the latest when its bound is over.
+
+use super::kept::Kept;
+use crate::authority::Answer;
+use crate::fence::ReplyId;
+use crate::message::Grant;
+use crate::name::{Member, Site};
+use crate::record::{Epoch, View};
+use crate::time::Millis;
+use bloodraven_gtid::{GtidSet, Uuid};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Names a save.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SaveId(pub u64);
+
+/// Names a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkId(pub u64);
+
+/// See above.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Command {
+    /// Read both copies of what is kept from the store itself, never from a cache.
+    Load,
+    /// Write what is kept, compare-and-swap: the record's annotation, then the status.
+    Save {
+        /// For the answer.
+        id: SaveId,
+        /// What.
+        kept: Box<Kept>,
+    },
+    /// Push the view to that site's sidecar; its acknowledgement and those it hands on come as `Heard`.
+    Push {
+        /// Whose sidecar.
+        to: Site,
+        /// What.
+        view: Box<View>,
+    },
+    /// Answer a sidecar's question; without an answer: nothing is known yet.
+    Answer {
+        /// Where to.
+        reply: ReplyId,
+        /// What.
+        answer: Option<Box<Answer>>,
+    },
+    /// Answer a question that rode on an acknowledgement, by a push of its own.
+    Grant(Box<Grant>),
+    /// Do something to a site's server.
+    Work {
+        /// For the answer.
+        id: WorkId,
+        /// Which site.
+        site: Site,
+        /// The server that is meant; another one is left alone. None: whichever answers.
+        server: Option<Uuid>,
+        /// What.
+        task: Task,
+        /// Bound.
+        within: Millis,
+    },
+    /// Make the outside look so.
+    Show(Box<Outward>),
+    /// Remove a request, if it still reads so.
+    RemoveRequest {
+        /// Which.
+        kind: RequestKind,
+        /// As it was read.
+        text: String,
+    },
+    /// Bring the site's pod to what the spec wants.
+    Roll {
+        /// Which site.
+        site: Site,
+    },
+    /// Take the instance finalizer off this pod.
+    ReleasePod {
+        /// Its UID.
+        uid: Arc<str>,
+    },
+    /// Write the image into `spec.dragonfly.image`.
+    SetCacheImage {
+        /// Which.
+        image: String,
+    },
+}
+
+/// What is done to a site's server, or to its cache. None of it opens anything.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Task {
+    /// Read everything that a poll reads, now.
+    Read,
+    /// `super_read_only=ON`, applications' sessions ended: a help, never a proof. The session is ended when this ends.
+    Fence,
+    /// End the applications' sessions once; tells how many are left.
+    EndSessions,
+    /// `STOP REPLICA IO_THREAD`, then read.
+    StopReceiver,
+    /// `START REPLICA SQL_THREAD`.
+    StartApplier,
+    /// Stop the applier, set the delay to zero, start it.
+    LiftDelay,
+    /// `STOP REPLICA; RESET REPLICA ALL`, then read.
+    CutReplication,
+    /// `START REPLICA`.
+    StartReplica,
+    /// Bring a server without replication to follow that site: fence, reset, point, start, then read.
+    Attach {
+        /// The source.
+        source: Site,
+    },
+    /// Point a replica to that site: stop, then, only if the source's set still contains its own, point and start; then
+    /// read.
+    Repoint {
+        /// The source.
+        source: Site,
+        /// The source's set, as just read.
+        contained_in: Box<GtidSet>,
+    },
+    /// Wait until that set is executed, a slice of the time, then read.
+    WaitFor {
+        /// Which.
+        set: Box<GtidSet>,
+    },
+    /// Copy everything from that site; ends when the server has started anew, or with an error.
+    Clone {
+        /// The donor.
+        donor: Site,
+    },
+    /// Of the cache.
+    Cache(CacheTask),
+}
+
+/// What is done to a site's cache.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum CacheTask {
+    /// Follow that site.
+    Follow {
+        /// Its master.
+        master: Site,
+    },
+    /// Take over from the master, with everything it has.
+    TakeOver {
+        /// How long the server may try.
+        within: Millis,
+    },
+    /// Become a master with what has arrived.
+    Promote,
+    /// End the clients' connections.
+    EndClients,
+    /// Read the offset.
+    Offset,
+    /// Write a snapshot.
+    Snapshot,
+    /// Bring its pod to that image.
+    Roll {
+        /// Which.
+        image: String,
+    },
+}
+
+/// Tasks of one lane run one after another at a site; those of different lanes do not wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lane {
+    /// Reading only.
+    Read,
+    /// Fences and ended sessions.
+    Fence,
+    /// Whatever changes replication, clones included.
+    Change,
+    /// The cache.
+    Cache,
+}
+
+/// The requests that can stand on a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RequestKind {
+    /// `planned-failover`.
+    PlannedFailover,
+    /// `reclone-site`.
+    Reclone,
+    /// `dragonfly-snapshot-upgrade`.
+    CacheUpgrade,
+}
+
+/// How the outside should look. Made so in this order: labels (the primary's last, and taken off first), DNS, taints (the
+/// new primary's removed last).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Outward {
+    /// The record's epoch.
+    pub epoch: Epoch,
+    /// The one pod that is `primary`.
+    pub primary: Option<Member>,
+    /// The label of every other site's pod.
+    pub labels: BTreeMap<Site, Label>,
+    /// The site that the name points to; none: leave it as it is.
+    pub dns: Option<Site>,
+    /// Sites whose nodes carry the taint, or do not; none: leave them as they are.
+    pub taints: Option<BTreeMap<Site, bool>>,
+    /// The cache's labels.
+    pub cache: Option<CacheLabels>,
+}
+
+/// The labels of a pod that is not the primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Label {
+    /// `fenced` (else `replica`).
+    pub fenced: bool,
+    /// `healthy`; none: leave it as it is.
+    pub healthy: Option<bool>,
+}
+
+/// The labels of the caches.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CacheLabels {
+    /// The site labelled master.
+    pub master: Option<Site>,
+    /// Whether it gets traffic.
+    pub traffic: bool,
+}
+
+impl Task {
+    /// The lane it runs in.
+    pub const fn lane(&self) -> Lane {
+        match self {
+            Self::Read | Self::WaitFor { .. } => Lane::Read,
+            Self::Fence | Self::EndSessions => Lane::Fence,
+            Self::StopReceiver
+            | Self::StartApplier
+            | Self::LiftDelay
+            | Self::CutReplication
+            | Self::StartReplica
+            | Self::Attach { .. }
+            | Self::Repoint { .. }
+            | Self::Clone { .. } => Lane::Change,
+            Self::Cache(_) => Lane::Cache,
+        }
+    }
+
+    /// Its bound, a clone apart.
+    pub const fn bound(&self) -> Millis {
+        match self {
+            Self::Fence => Millis(1500),
+            Self::EndSessions | Self::WaitFor { .. } => Millis(2000),
+            Self::Cache(CacheTask::TakeOver { within }) => Millis(within.0 + 2000),
+            Self::Cache(CacheTask::Snapshot) => Millis::from_secs(300),
+            Self::Attach { .. } | Self::Repoint { .. } => Millis::from_secs(15),
+            _ => Millis(5000),
+        }
+    }
+}

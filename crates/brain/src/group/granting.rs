@@ -1,0 +1,181 @@
+//! Authority is given, nothing is open yet: cut the site's replication, write down what it has, let its sidecar open it,
+//! read it back.
+
+use super::command::Task;
+use super::save::Plan;
+use super::{Group, Kept, Notice, Obstacle, Step};
+use crate::authority;
+use crate::candidate::drain::{Cut, Receiver, may_cut};
+use crate::cooldown::LastFailover;
+use crate::name::Member;
+use crate::record::{Cause, Holder, Record};
+use crate::site::{Pair, State};
+use crate::time::{Millis, Now};
+use bloodraven_gtid::GtidSet;
+
+/// A site that was granted authority and is not open after this long is given up for another one.
+const OPENING_BOUND: Millis = Millis::from_secs(30);
+
+impl Group {
+    pub(super) fn granting(&mut self, now: Now, record: &Record, plan: &mut Plan, out: &mut Step) {
+        let Some(seat) = record.seat.clone() else { return };
+        if let Some((cause, because)) = self.target_lost(now, record, &seat) {
+            self.seen.attempt.failed(now.boot);
+            self.avoid = Some(seat.site.clone());
+            return self.begin_move(now, record, cause, because, plan);
+        }
+        if self.is_read_open(record, &seat) {
+            return self.settle(now, record, &seat, plan);
+        }
+        if plan.kept.promotion.is_some() {
+            self.obstacle = Some(Obstacle::Opening(seat.site.clone()));
+            self.begin(now, &seat.site, Task::Read, out);
+        } else if self.stored_and_fenced(now, record, &seat) {
+            self.obstacle = Some(Obstacle::Cutting(seat.site.clone()));
+            self.cut(now, record, &seat, plan, out);
+        } else {
+            self.obstacle = Some(Obstacle::AwaitingTarget(seat));
+        }
+    }
+
+    /// The only way back is a move away from the target.
+    fn target_lost(&self, now: Now, record: &Record, seat: &Member) -> Option<(Cause, String)> {
+        let gone = self.seen.site(&seat.site).is_none_or(|seen| seen.watch.state == State::Unreachable);
+        if gone || record.has_ended(seat) {
+            return Some((Cause::Emergency, format!("{} was lost before it was open", seat.site)));
+        }
+        if !self.speaks_for(record, seat) {
+            return Some((Cause::Instance, format!("{} lives on as another instance", seat.site)));
+        }
+        let late = now.boot >= self.epoch_seen.1 + OPENING_BOUND && !self.is_led_by_plan_to(seat);
+        late.then(|| {
+            (Cause::Emergency, format!("{} could not be opened within {} s", seat.site, OPENING_BOUND.0 / 1000))
+        })
+    }
+
+    fn is_led_by_plan_to(&self, seat: &Member) -> bool {
+        self.kept().is_some_and(|kept| kept.planned_active().is_some_and(|planned| planned.target == seat.site))
+    }
+
+    /// Both variables read as 0 over SQL, in a reading that began under this tenure.
+    fn is_read_open(&self, record: &Record, seat: &Member) -> bool {
+        self.seen.site(&seat.site).is_some_and(|seen| {
+            seen.read_since(record.tenure) && seen.facts.as_ref().is_some_and(|facts| facts.pair == Pair::OPEN)
+        })
+    }
+
+    fn stored_and_fenced(&self, now: Now, record: &Record, seat: &Member) -> bool {
+        let word = self.seen.word_of(seat, record.settings.lease_timeout, now.boot);
+        word.is_some_and(|ack| ack.epoch == Some(record.epoch) && ack.fenced)
+    }
+
+    /// Receiver stopped, received set read again, containment checked; STOP and RESET; then what it has is written down.
+    fn cut(&mut self, now: Now, record: &Record, seat: &Member, plan: &mut Plan, out: &mut Step) {
+        let facts = self
+            .seen
+            .site(&seat.site)
+            .filter(|seen| seen.read_since(record.tenure))
+            .and_then(|seen| seen.facts.clone());
+        let Some(facts) = facts else {
+            self.begin(now, &seat.site, Task::Read, out);
+            return;
+        };
+        let Some(data) = &facts.data else {
+            self.begin(now, &seat.site, Task::Read, out);
+            return;
+        };
+        let Some(replica) = &facts.replica else {
+            plan.change().promotion = Some(data.executed.clone());
+            return;
+        };
+        let given_up = Some(&plan.kept.unapplied).filter(|set| !set.is_empty());
+        let task = match may_cut(data, replica.receiver, given_up) {
+            Cut::StopReceiver => Task::StopReceiver,
+            Cut::Ready => Task::CutReplication,
+            Cut::DrainOn(_) if matches!(replica.applier, crate::candidate::drain::Applier::Running) => Task::Read,
+            Cut::DrainOn(_) => Task::StartApplier,
+            Cut::Store(set) => return self.store_unapplied(seat, set, plan),
+        };
+        if task == Task::Read || self.may_change(now, &seat.site) {
+            self.begin(now, &seat.site, task, out);
+        }
+        debug_assert!(replica.receiver != Receiver::Running || given_up.is_none() || plan.kept.promotion.is_none());
+    }
+
+    fn store_unapplied(&mut self, seat: &Member, set: GtidSet, plan: &mut Plan) {
+        plan.say(Notice::UnappliedTransactions { site: seat.site.clone(), set: set.clone() });
+        plan.change().unapplied = set;
+    }
+
+    /// Opened and read back: everything that a confirmed move leaves behind is stored in one go.
+    fn settle(&mut self, now: Now, record: &Record, seat: &Member, plan: &mut Plan) {
+        let facts = self.seen.site(&seat.site).and_then(|seen| seen.facts.as_ref());
+        let server_uuid = facts.map(|facts| facts.server_uuid.to_string());
+        let executed =
+            facts.and_then(|facts| facts.data.as_ref()).map(|data| data.executed.clone()).unwrap_or_default();
+        let mut next = authority::settle(record);
+        if let Some(holder) = &mut next.holder {
+            *holder = Holder { server_uuid, ..holder.clone() };
+        }
+        let moved = is_move(next.cause);
+        let kept = plan.change();
+        if moved {
+            kept.last_failover = Some(super::kept::Move { at: now.wall, to: seat.site.clone() });
+            self.seen.last_failover = Some(LastFailover::now(now));
+        }
+        mark_taints(kept, &next);
+        let gtid = kept.promotion.clone().unwrap_or(executed);
+        let (epoch, cause, proof) = (next.epoch, next.cause, next.proof.clone());
+        plan.set_record(next);
+        let site = seat.site.clone();
+        if cause == Cause::Manual {
+            plan.say(Notice::ManualPromotionCompleted { site: site.clone() });
+        }
+        plan.say(if moved {
+            Notice::FailoverExecuted { site, epoch, cause, proof, gtid }
+        } else {
+            Notice::AuthorityRestored { site, epoch, cause }
+        });
+        self.move_ended();
+    }
+
+    fn move_ended(&mut self) {
+        self.avoid = None;
+        self.policy_winner = None;
+        self.seen.attempt.succeeded();
+        for seen in self.seen.sites.values_mut() {
+            seen.opened_by_hand = false;
+            seen.drain = None;
+        }
+    }
+}
+
+/// Whether a grant of that cause was a move to another site.
+pub(super) const fn is_move(cause: Cause) -> bool {
+    match cause {
+        Cause::Emergency
+        | Cause::Planned
+        | Cause::OrderedUpdate
+        | Cause::SplitBrain
+        | Cause::Manual
+        | Cause::Restore => true,
+        Cause::Bootstrap
+        | Cause::Rollback
+        | Cause::Instance
+        | Cause::Regrant
+        | Cause::Voters
+        | Cause::Lease
+        | Cause::RecordBehind => false,
+    }
+}
+
+/// The site that lost authority is tainted, the one that has it is not.
+pub(super) fn mark_taints(kept: &mut Kept, record: &Record) {
+    let Some(seat) = &record.seat else { return };
+    if let Some(proof) = record.proof.as_ref().filter(|proof| proof.about.site != seat.site) {
+        kept.site_mut(&proof.about.site).tainted = true;
+    }
+    if kept.site(&seat.site).tainted {
+        kept.site_mut(&seat.site).tainted = false;
+    }
+}

@@ -1,0 +1,76 @@
+//! What the record needs whatever goes on: ends that were seen, the voters it should have, the settings it should have,
+//! sets that nobody can hold any more.
+
+use super::command::Command;
+use super::input::PodFacts;
+use super::save::Plan;
+use super::{Group, Notice, Step};
+use crate::authority::{self, voters};
+use crate::name::Member;
+use crate::record::{Phase, Record};
+use crate::time::Now;
+
+impl Group {
+    /// Ends are written down before anyone acts on them; a pod's object is let go when its end is written down, or when
+    /// the record names nothing of it.
+    pub(super) fn note_ends(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
+        let kept = plan.kept.clone();
+        let Some(record) = &kept.record else { return };
+        let mut next = record.clone();
+        let pods: &[PodFacts] = self.seen.estate.as_ref().map_or(&[], |estate| &estate.pods);
+        for pod in pods {
+            let named: Vec<Member> = listed(record).into_iter().filter(|member| pod.is_pod_of(member)).collect();
+            let open: Vec<&Member> = named.iter().filter(|member| !record.has_ended(member)).collect();
+            if pod.has_ended() {
+                for member in &open {
+                    self.seen.evidence.take_end(member, now.boot);
+                    next = authority::note_end(&next, member, now.wall);
+                }
+            }
+            if pod.finalizer && pod.deleting && open.is_empty() {
+                out.commands.push(Command::ReleasePod { uid: pod.uid.clone() });
+            }
+        }
+        if next != *record {
+            plan.set_record(next);
+        }
+    }
+
+    pub(super) fn keep_house(&mut self, now: Now, plan: &mut Plan, _: &mut Step) {
+        let kept = plan.kept.clone();
+        let Some(record) = &kept.record else { return };
+        if self.seen.evidence.highest > record.epoch {
+            return;
+        }
+        let outlived = voters::outlived_sets(record, &self.seen.evidence, now.boot);
+        if !outlived.is_empty() {
+            return plan.set_record(authority::drop_sets(record, &outlived));
+        }
+        if record.settings != self.spec.lease && (record.phase == Phase::Stable || record.holder.is_none()) {
+            let next = authority::change_settings(record, self.spec.lease, now.wall);
+            plan.say(Notice::LeaseChanged {
+                epoch: next.epoch,
+                lease_timeout: next.settings.lease_timeout,
+                min_peers: next.settings.min_peers,
+            });
+            return plan.set_record(next);
+        }
+        let wanted = voters::wanted(record, &self.seen.evidence, &self.spec.names(), now.boot);
+        if let Some(Ok(next)) = wanted.map(|wanted| authority::change_voters(record, wanted, now.wall)) {
+            plan.say(Notice::VotersChanged { epoch: next.epoch, voters: next.voters.clone() });
+            plan.set_record(next);
+        }
+    }
+}
+
+/// Everyone that the record names.
+fn listed(record: &Record) -> Vec<Member> {
+    let mut members: Vec<Member> = record.seat.iter().chain(&record.voters).cloned().collect();
+    if let Some(holder) = &record.holder {
+        members.push(holder.member.clone());
+        members.extend(holder.sets.iter().flat_map(|set| set.voters.iter().cloned()));
+    }
+    members.sort_unstable();
+    members.dedup();
+    members
+}

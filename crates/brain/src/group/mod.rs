@@ -1,0 +1,272 @@
+//! The leader's whole rule for one group: one `step` that takes an input and returns commands and notices.
+//!
+//! In: what is stored, what polls and sidecars say, what an admin wants, the passing of time. Out: [`Command`]s for the
+//! hands, [`Notice`]s for people. Must not: act on anything that is not stored yet. What outlives a leader is [`Kept`];
+//! what one leader has seen is [`Seen`].
+//!
+//! Every part looks at what is stored and what is seen, and closes one gap: it changes what is to be stored, or it gives
+//! a command, never both about the same thing. So a part may run at any time, a lost step is done later, and a new
+//! leader goes on where the old one stopped.
+
+mod absorb;
+mod bootstrap;
+mod cache;
+mod cloning;
+pub mod command;
+mod granting;
+mod housekeeping;
+pub mod input;
+pub mod kept;
+pub mod notice;
+mod outward;
+mod picture;
+mod planned;
+mod push;
+mod reclone;
+mod recovery;
+mod revoking;
+mod save;
+pub mod seen;
+pub mod spec;
+mod stable;
+mod tasks;
+mod update;
+mod writers;
+
+pub use command::{Command, Outward, SaveId, Task, WorkId};
+pub use input::Input;
+pub use kept::Kept;
+pub use notice::Notice;
+pub use seen::Seen;
+pub use spec::Spec;
+
+use crate::name::{Member, Site};
+use crate::record::{Epoch, Phase, Record};
+use crate::time::{Boot, Millis, Now, Wall};
+use crate::topology::Judgement;
+use save::{Plan, Saving};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tasks::Running;
+
+/// The leader of one group.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Group {
+    /// What an admin wants.
+    pub spec: Spec,
+    /// What is stored, as far as this leader knows for certain.
+    pub stored: Stored,
+    /// What this leader has seen.
+    pub seen: Seen,
+    /// Until when this process leads for certain.
+    pub leads_until: Option<Boot>,
+    /// What is being stored.
+    saving: Option<Saving>,
+    /// What was to be stored with the record, and was not.
+    owed: Option<Box<Kept>>,
+    /// Nothing is stored before this moment: the last attempt failed.
+    save_not_before: Boot,
+    /// Tasks without an answer.
+    work: BTreeMap<WorkId, Running>,
+    next_id: u64,
+    /// The last judgement.
+    pub judged: Option<Judgement>,
+    /// What stands in the way of the present move.
+    pub obstacle: Option<Obstacle>,
+    /// How the outside was last asked to look, and when.
+    shown: Option<(Boot, Outward)>,
+    /// The present moment, as of this step.
+    clock: Boot,
+    /// Since when this leader sees the present epoch.
+    epoch_seen: (Epoch, Boot),
+    /// A site that was granted authority and could not be opened: others are preferred.
+    avoid: Option<Site>,
+    /// The writable site that the priority list named when several wrote and there was no record.
+    policy_winner: Option<Site>,
+    recovering: recovery::Memory,
+    cloning: cloning::Memory,
+    recloning: reclone::Memory,
+    planning: planned::Memory,
+    updating: update::Memory,
+    caching: cache::Memory,
+    /// The move for whose cooldown people were told that it blocks.
+    cooldown_told: Option<Wall>,
+    /// The run of Revoking and the silent ones of which people were told that it is held.
+    held_told: Option<(Option<Epoch>, Vec<Member>)>,
+}
+
+/// What is stored, as far as this leader knows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Stored {
+    /// Not read yet, or in doubt since a write went wrong; asked for at that moment, none: not asked yet.
+    Unknown(Option<Boot>),
+    /// Unreadable: nothing moves, the holder keeps its lease.
+    Corrupt(String, Option<Boot>),
+    /// This.
+    Known(Arc<Kept>),
+}
+
+/// What stands in the way of the present move, for people and for `why`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Obstacle {
+    /// No proof of release.
+    Release(crate::authority::Missing),
+    /// The anti-flap cooldown.
+    Cooldown(crate::cooldown::Active),
+    /// The group is paused.
+    Paused,
+    /// Nobody may be promoted, and why not.
+    NoCandidate(Vec<(Site, crate::candidate::Refusal)>),
+    /// The chosen one still applies what it received.
+    Draining(Site),
+    /// Sets of candidates are being read.
+    Reading(Vec<Site>),
+    /// A session that fences is being ended.
+    EndingFence,
+    /// The last attempt failed; the next one waits.
+    BackingOff(Boot),
+    /// The granted site has not stored its epoch, or is not fenced under it.
+    AwaitingTarget(Member),
+    /// The granted site's replication is being cut.
+    Cutting(Site),
+    /// The granted site is being opened by its sidecar.
+    Opening(Site),
+    /// A fresh group waits.
+    Fresh(Waiting),
+    /// A planned failover leads the move.
+    Planned,
+}
+
+pub use bootstrap::Waiting;
+
+/// What a step comes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Step {
+    /// What is to be done, in order.
+    pub commands: Vec<Command>,
+    /// What people are told.
+    pub notices: Vec<Notice>,
+}
+
+/// What may still be changed, and what may be commanded, in the course of a step. First to last; a part that changes the
+/// record ends the round, for what follows has to see it stored.
+const PARTS: [fn(&mut Group, Now, &mut Plan, &mut Step); 11] = [
+    Group::note_ends,
+    Group::keep_house,
+    Group::go_on_with_the_plan,
+    Group::go_on_with_the_move,
+    Group::start_a_move,
+    Group::recover,
+    Group::heed_reclone_request,
+    Group::fill_empty_sites,
+    Group::roll_sites,
+    Group::tend_cache,
+    Group::mark_sites,
+];
+
+impl Group {
+    /// The leader of that group, just elected.
+    pub fn new(spec: Spec, elected: Boot) -> Self {
+        Self {
+            spec,
+            stored: Stored::Unknown(None),
+            seen: Seen::new(elected),
+            leads_until: None,
+            saving: None,
+            owed: None,
+            save_not_before: Boot(0),
+            work: BTreeMap::new(),
+            next_id: 0,
+            judged: None,
+            obstacle: None,
+            shown: None,
+            clock: elected,
+            epoch_seen: (0, elected),
+            avoid: None,
+            policy_winner: None,
+            recovering: recovery::Memory::default(),
+            cloning: cloning::Memory::default(),
+            recloning: reclone::Memory::default(),
+            planning: planned::Memory::default(),
+            updating: update::Memory::default(),
+            caching: cache::Memory::default(),
+            cooldown_told: None,
+            held_told: None,
+        }
+    }
+
+    /// Takes one input and returns what is to be done.
+    pub fn step(&mut self, now: Now, input: Input) -> Step {
+        let mut out = Step::default();
+        self.clock = now.boot;
+        self.absorb(now, input, &mut out);
+        if self.leads(now.boot) {
+            self.decide(now, &mut out);
+        }
+        out
+    }
+
+    fn decide(&mut self, now: Now, out: &mut Step) {
+        self.load(now, out);
+        self.forget_overdue_work(now);
+        let Some(kept) = self.kept() else { return };
+        self.note_epoch(kept.epoch(), now.boot);
+        self.judge(now, &kept, out);
+        self.push_views(now, &kept, out);
+        self.fence_writers(now, &kept, out);
+        if self.saving.is_none() {
+            self.obstacle = None;
+            let mut plan = Plan::new(kept, self.owed.take());
+            for part in PARTS {
+                part(self, now, &mut plan, out);
+                if plan.record_changed() {
+                    break;
+                }
+            }
+            self.save(now, plan, out);
+        }
+        self.show(now, out);
+    }
+
+    /// Whether this process leads at that moment.
+    pub fn leads(&self, now: Boot) -> bool {
+        self.leads_until.is_some_and(|until| now < until)
+    }
+
+    /// What is stored, if that is known.
+    pub fn kept(&self) -> Option<Arc<Kept>> {
+        match &self.stored {
+            Stored::Known(kept) => Some(Arc::clone(kept)),
+            Stored::Unknown(_) | Stored::Corrupt(..) => None,
+        }
+    }
+
+    /// Whether a pause is in force.
+    pub fn is_paused(&self, now: Now) -> bool {
+        self.spec.pause(now.wall).is_some()
+    }
+
+    /// The holder that is confirmed to write: authority is Stable and its site reads writable.
+    pub fn serving(&self, kept: &Kept) -> Option<Member> {
+        let record = kept.record.as_ref().filter(|record| record.phase == Phase::Stable)?;
+        let seat = record.seat.as_ref()?;
+        let writable = self.seen.site(&seat.site)?.watch.state == crate::site::State::Writable;
+        (writable && self.speaks_for(record, seat)).then(|| seat.clone())
+    }
+
+    /// Whether no other instance than this one answers at its site.
+    fn speaks_for(&self, record: &Record, member: &Member) -> bool {
+        self.present(record.settings.lease_timeout, &member.site).is_none_or(|now| now == member.instance)
+    }
+
+    /// The instance that answers at that site.
+    fn present(&self, within: Millis, site: &Site) -> Option<crate::name::Instance> {
+        self.seen.site(site)?.present(within, self.clock).map(|(instance, _)| instance.clone())
+    }
+
+    fn note_epoch(&mut self, epoch: Epoch, now: Boot) {
+        if self.epoch_seen.0 != epoch {
+            self.epoch_seen = (epoch, now);
+        }
+    }
+}

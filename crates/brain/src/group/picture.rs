@@ -1,0 +1,89 @@
+//! What is seen, put together for the judgement of a tick.
+
+use super::{Group, Kept, Notice, Step};
+use crate::name::{Instance, Member, Site};
+use crate::record::Record;
+use crate::time::{Millis, Now};
+use crate::topology::{self, Picture, SiteFacts, Verdict};
+use bloodraven_gtid::GtidSet;
+
+impl Group {
+    /// Judges, and tells people when what they should see changes.
+    pub(super) fn judge(&mut self, now: Now, kept: &Kept, out: &mut Step) {
+        let sites = self.site_facts(now, kept);
+        let picture = Picture {
+            record: kept.record.as_ref(),
+            highest_heard: self.seen.evidence.highest,
+            sites: &sites,
+            priorities: &self.spec.priorities,
+            failure_threshold: self.spec.thresholds.failure,
+            fresh_and_empty: self.is_fresh_and_empty(),
+        };
+        let judgement = topology::judge(&picture);
+        let before = self.judged.as_ref().and_then(|judged| judged.alert.as_ref());
+        match (&judgement.alert, before) {
+            (Some(alert), before) if before != Some(alert) => out.notices.push(Notice::AlertRaised(alert.clone())),
+            (None, Some(_)) => out.notices.push(Notice::AlertCleared),
+            _ => {}
+        }
+        if matches!(judgement.verdict, Verdict::Healthy { .. } | Verdict::Degraded { .. }) {
+            // The holder serves: nobody wishes for anything by hand.
+            for seen in self.seen.sites.values_mut() {
+                seen.opened_by_hand = false;
+            }
+        }
+        self.judged = Some(judgement);
+    }
+
+    fn site_facts(&self, now: Now, kept: &Kept) -> Vec<SiteFacts> {
+        let promotion = kept.promotion.clone().unwrap_or_default();
+        let lease = self.lease(kept.record.as_ref());
+        let names: Vec<&Site> = self.spec.sites.iter().map(|spec| &spec.site).collect();
+        let facts = |site: &Site| {
+            let role = self.spec.site(site)?.role;
+            let seen = self.seen.site(site)?;
+            let present = seen.present(lease, now.boot);
+            let others = names.iter().filter(|name| **name != site).filter_map(|name| self.seen.site(name)?.executed());
+            Some(SiteFacts {
+                watch: seen.watch.clone(),
+                role,
+                instance: present.map(|(instance, _)| instance.clone()),
+                open_strays: self.open_strays(now, lease, site, present.map(|(instance, _)| instance)),
+                data_lost: seen.executed().is_some_and(|own| topology::data_lost(own, &promotion, others)),
+                opened_by_hand: seen.opened_by_hand,
+                fenced_by: present.and_then(|(_, heard)| heard.ack.fenced_by),
+            })
+        };
+        names.iter().filter_map(|site| facts(site)).collect()
+    }
+
+    /// Other instances of a site that say they are not fenced: a second pod that lives on.
+    fn open_strays(&self, now: Now, lease: Millis, site: &Site, present: Option<&Instance>) -> Vec<Instance> {
+        let Some(seen) = self.seen.site(site) else { return Vec::new() };
+        let speaks = |instance: &Instance| Some(instance) != present;
+        let words = seen.words.iter().filter(|(instance, heard)| speaks(instance) && now.boot < heard.at + lease);
+        words.filter(|(_, heard)| !heard.ack.fenced).map(|(instance, _)| instance.clone()).collect()
+    }
+
+    /// How long an instance that was heard counts as present.
+    pub(super) fn lease(&self, record: Option<&Record>) -> Millis {
+        record.map_or(self.spec.lease.lease_timeout, |record| record.settings.lease_timeout)
+    }
+
+    /// Whether the site lacks nothing that any site heard of has, given-up sets apart: the re-opening gate, as the leader
+    /// sees it before it grants.
+    pub(super) fn passes_gate(&self, kept: &Kept, member: &Member) -> bool {
+        let Some(own) = self.seen.site(&member.site).and_then(|seen| seen.executed()) else { return false };
+        let promotion = kept.promotion.clone().unwrap_or_default();
+        let covers = |site: &Site, theirs: &GtidSet| {
+            let given_up = kept.site(site).divergent.union(&kept.unapplied);
+            own.contains(&theirs.subtract(&given_up))
+        };
+        let others =
+            self.seen.sites.iter().filter(|(site, seen)| **site != member.site && seen.watch.state.is_reachable());
+        own.contains(&promotion)
+            && others
+                .filter_map(|(site, seen)| Some((site, seen.executed()?)))
+                .all(|(site, theirs)| covers(site, theirs))
+    }
+}

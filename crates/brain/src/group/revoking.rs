@@ -1,0 +1,366 @@
+//! Nobody may write: find the proof, drain, choose, give.
+
+use super::command::{Lane, Task};
+use super::save::Plan;
+use super::seen::DrainSeen;
+use super::writers::SIDECAR_FIRST;
+use super::{Group, Kept, Notice, Obstacle, Step};
+use crate::authority::{self, Release};
+use crate::candidate::drain::{BOUND, Drain, Replica, Step as DrainStep};
+use crate::candidate::{self, Busy, Candidate, Choice, Chosen, Decision, Progress, Sidecar};
+use crate::cooldown::{self, Reach};
+use crate::name::{Member, Site};
+use crate::record::{Cause, Holder, Phase, Record};
+use crate::site::State;
+use crate::time::Now;
+use bloodraven_gtid::{GtidSet, Uuid};
+use std::collections::BTreeMap;
+
+/// Where a move is meant to end.
+enum Aim {
+    /// At the best candidate; that site first among equals.
+    Best(Option<Site>),
+    /// At the holder's own instance.
+    Back(Member),
+    /// At the present instance of the holder's site.
+    SameSite(Member),
+}
+
+impl Group {
+    pub(super) fn go_on_with_the_move(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
+        let kept = plan.kept.clone();
+        let Some(record) = &kept.record else { return };
+        if self.seen.evidence.highest > record.epoch {
+            return;
+        }
+        match record.phase {
+            Phase::Revoking => self.revoking(now, record, plan, out),
+            Phase::Granting => self.granting(now, record, plan, out),
+            Phase::Stable => {}
+        }
+    }
+
+    fn revoking(&mut self, now: Now, record: &Record, plan: &mut Plan, out: &mut Step) {
+        self.drain_candidates(now, record, out);
+        let Some(holder) = record.holder.clone() else { return self.settle_fresh(now, record, plan) };
+        if self.note_fence(now, record, &holder, plan) {
+            return;
+        }
+        if self.is_led_by_plan(&plan.kept) {
+            self.obstacle = Some(Obstacle::Planned);
+            return;
+        }
+        if !self.seen.attempt.may_try(now.boot) {
+            self.obstacle = Some(Obstacle::BackingOff(self.seen.attempt.not_before));
+            return;
+        }
+        match self.aim(record, &holder, &plan.kept) {
+            Aim::Back(member) => self.give_back(now, record, &member, plan),
+            Aim::SameSite(member) => self.give_with_proof(now, record, |_, _| Ok(only(&member)), plan),
+            Aim::Best(wish) => {
+                self.give_with_proof(now, record, |group, kept| group.best(now, record, kept, wish.as_ref()), plan);
+            }
+        }
+    }
+
+    /// Whether a planned failover decides what follows.
+    pub(super) fn is_led_by_plan(&self, kept: &Kept) -> bool {
+        kept.planned_active().is_some()
+    }
+
+    /// The holder's SQL fence is written down when its own sidecar has not closed it within a second and it is seen open.
+    fn note_fence(&mut self, now: Now, record: &Record, holder: &Holder, plan: &mut Plan) -> bool {
+        let closed = self.seen.evidence.acknowledged_fenced(record, &holder.member) || record.has_ended(&holder.member);
+        let open = self.seen.site(&holder.member.site).is_some_and(|seen| seen.watch.is_seen_open());
+        let patient = now.boot < self.epoch_seen.1 + SIDECAR_FIRST;
+        if closed || !open || patient || holder.sql_fence_sent {
+            return false;
+        }
+        let holder = Holder { sql_fence_sent: true, ..holder.clone() };
+        plan.set_record(Record { holder: Some(holder), ..record.clone() });
+        true
+    }
+
+    fn aim(&self, record: &Record, holder: &Holder, kept: &Kept) -> Aim {
+        let member = &holder.member;
+        let answers = self.seen.site(&member.site).is_some_and(|seen| seen.watch.state.is_reachable());
+        let present = self.present(record.settings.lease_timeout, &member.site);
+        let same = present.as_ref().is_none_or(|now| *now == member.instance);
+        match record.cause {
+            Cause::Rollback | Cause::Regrant if answers && same && !record.has_ended(member) => {
+                Aim::Back(member.clone())
+            }
+            Cause::Manual => Aim::Best(self.wish()),
+            _ => match present.map(|now| Member::new(&member.site, &now)) {
+                Some(next) if answers && next.instance != member.instance && self.passes_gate(kept, &next) => {
+                    Aim::SameSite(next)
+                }
+                _ => Aim::Best(None),
+            },
+        }
+    }
+
+    fn wish(&self) -> Option<Site> {
+        let opened = |site: &Site| self.seen.site(site).is_some_and(|seen| seen.opened_by_hand);
+        self.spec.sites.iter().map(|spec| &spec.site).find(|site| opened(site)).cloned()
+    }
+
+    /// Authority returns to the instance that had it: no proof, only its own acknowledgement, fenced.
+    pub(super) fn give_back(&mut self, now: Now, record: &Record, member: &Member, plan: &mut Plan) {
+        let fenced = self.seen.evidence.acknowledged_fenced(record, member);
+        match authority::return_to_holder(record, &self.seen.evidence).filter(|_| fenced) {
+            Some(release) => self.give(now, record, &release, member, BTreeMap::new(), GtidSet::new(), plan),
+            None => self.obstacle = Some(Obstacle::AwaitingTarget(member.clone())),
+        }
+    }
+
+    /// Authority goes to whom `choose` names, once there is a proof. One that is found is written down at once if the
+    /// grant has to wait.
+    fn give_with_proof(
+        &mut self,
+        now: Now,
+        record: &Record,
+        choose: impl Fn(&mut Self, &Kept) -> Result<Chosen, Obstacle>,
+        plan: &mut Plan,
+    ) {
+        let kept = plan.kept.clone();
+        let release = match authority::release(record, &self.seen.evidence, self.spec.proof, now) {
+            Ok(release) => release,
+            Err(missing) => {
+                self.tell_held(record, &missing, plan);
+                self.obstacle = Some(Obstacle::Release(missing));
+                return;
+            }
+        };
+        let chosen =
+            if self.runs(|_, task| *task == Task::Fence) { Err(Obstacle::EndingFence) } else { choose(self, &kept) };
+        match chosen {
+            Ok(chosen) => {
+                let Chosen { member, given_up, unapplied, .. } = chosen;
+                self.give(now, record, &release, &member, given_up, unapplied, plan);
+            }
+            Err(obstacle) => {
+                self.obstacle = Some(obstacle);
+                self.write_proof(record, &release, plan);
+            }
+        }
+    }
+
+    fn write_proof(&self, record: &Record, release: &Release, plan: &mut Plan) {
+        let noted = authority::note_proof(record, release);
+        if noted != *record {
+            plan.notices.extend(noted.proof.clone().map(Notice::ReleaseProven));
+            plan.set_record(noted);
+        }
+    }
+
+    /// Told when time alone will not bring a proof, once for each run of Revoking and set of silent ones.
+    fn tell_held(&mut self, record: &Record, missing: &authority::Missing, plan: &mut Plan) {
+        let held = (record.revoked_at, missing.silent.clone());
+        if missing.until.is_none() && self.held_told.as_ref() != Some(&held) {
+            plan.say(Notice::PromotionHeld { silent: missing.silent.clone() });
+            self.held_told = Some(held);
+        }
+    }
+
+    /// The best candidate, if its sets and those of all others are read and its drain is over.
+    fn best(&mut self, now: Now, record: &Record, kept: &Kept, wish: Option<&Site>) -> Result<Chosen, Obstacle> {
+        let unread = self.unread_candidates(record);
+        if !unread.is_empty() {
+            return Err(Obstacle::Reading(unread));
+        }
+        let Decision { chosen, refused } = self.choose(now, record, kept, wish);
+        let Some(chosen) = chosen else { return Err(Obstacle::NoCandidate(refused)) };
+        if chosen.drain == Progress::Pending {
+            return Err(Obstacle::Draining(chosen.member.site));
+        }
+        let home = record.holder.as_ref().is_some_and(|holder| holder.member.site == chosen.member.site);
+        let reach = if home { Reach::SameSite } else { Reach::OtherSite };
+        let last = self.seen.last_failover.as_ref();
+        // What was begun as a return and ends elsewhere has become an automatic move; one that was begun as such goes on.
+        if matches!(record.cause, Cause::Instance | Cause::Regrant)
+            && let Err(active) = cooldown::may_start(record.cause, reach, last, self.spec.cooldown, now.boot)
+        {
+            return Err(Obstacle::Cooldown(active));
+        }
+        Ok(chosen)
+    }
+
+    /// Candidates whose sets were not read since the revocation: an older reading may lack what arrived since.
+    fn unread_candidates(&self, record: &Record) -> Vec<Site> {
+        let since = record.revoked_at.unwrap_or(record.epoch);
+        let unread = |site: &Site| {
+            self.seen.site(site).is_some_and(|seen| seen.watch.state == State::ReadOnly && !seen.read_since(since))
+        };
+        let candidates = self.spec.sites.iter().filter(|spec| self.spec.is_candidate(&spec.site));
+        candidates.map(|spec| &spec.site).filter(|site| unread(site)).cloned().collect()
+    }
+
+    pub(super) fn choose(&self, now: Now, record: &Record, kept: &Kept, wish: Option<&Site>) -> Decision {
+        let holder = record.holder.as_ref();
+        let sites = self.candidates(now, record, kept);
+        let promotion = kept.promotion.clone().unwrap_or_default();
+        let last_primary: Option<Uuid> = holder.and_then(|holder| holder.server_uuid.as_ref()?.parse().ok());
+        let mut known: Vec<Uuid> = promotion.uuids().collect();
+        known.extend(last_primary);
+        candidate::choose(&Choice {
+            sites: &sites,
+            last_site: holder.map(|holder| &holder.member.site),
+            recovery_threshold: self.spec.thresholds.recovery,
+            known_primaries: &known,
+            last_primary,
+            last_promotion: &promotion,
+            priorities: &self.spec.priorities,
+            wish,
+        })
+    }
+
+    /// Every site as the choice sees it. One that was granted authority and could not be opened is left out while
+    /// another one is there.
+    fn candidates(&self, now: Now, record: &Record, kept: &Kept) -> Vec<Candidate> {
+        let candidate = |site: &Site| {
+            let (spec, seen) = (self.spec.site(site)?, self.seen.site(site)?);
+            let sidecar = match seen.present(record.settings.lease_timeout, now.boot) {
+                None => Sidecar::Silent,
+                Some((instance, _)) if record.voter_at(site) == Some(instance) => Sidecar::Listed(instance.clone()),
+                Some(_) => Sidecar::NotListed,
+            };
+            let kept = kept.site(site);
+            let cloning = kept.clone.as_ref().is_some_and(|clone| clone.phase.is_active());
+            let blocked = (kept.recovery == super::kept::Recovery::Blocked).then_some(Busy::RecoveryBlocked);
+            Some(Candidate {
+                site: site.clone(),
+                role: spec.role,
+                state: seen.watch.state,
+                fenced: seen.watch.is_fenced(),
+                sidecar,
+                busy: if cloning { Some(Busy::Cloning) } else { blocked },
+                answers: seen.watch.answers,
+                data: seen.facts.as_ref().and_then(|facts| facts.data.clone()),
+                drain: self.drain_of(record, site),
+            })
+        };
+        let mut all: Vec<Candidate> = self.spec.sites.iter().filter_map(|spec| candidate(&spec.site)).collect();
+        let fit = |one: &Candidate| {
+            matches!(one.sidecar, Sidecar::Listed(_)) && one.state == State::ReadOnly && one.busy.is_none()
+        };
+        if let Some(avoid) = &self.avoid
+            && all.iter().any(|one| one.site != *avoid && fit(one) && self.spec.is_candidate(&one.site))
+        {
+            all.retain(|one| one.site != *avoid);
+        }
+        all
+    }
+
+    /// How far a site's drain is in this run of Revoking.
+    pub(super) fn drain_of(&self, record: &Record, site: &Site) -> Progress {
+        let seen = self.seen.site(site).and_then(|seen| seen.drain.as_ref());
+        let drain = seen.filter(|drain| Some(drain.revoked_at) == record.revoked_at);
+        drain.map_or(Progress::Pending, |drain| drain.progress.clone())
+    }
+
+    /// Candidates apply what they received while the proof is waited for.
+    fn drain_candidates(&mut self, now: Now, record: &Record, out: &mut Step) {
+        let since = record.revoked_at.unwrap_or(record.epoch);
+        let sites: Vec<Site> = self.spec.names().into_iter().filter(|site| self.spec.is_candidate(site)).collect();
+        for site in sites {
+            self.drain_one(now, since, &site, out);
+        }
+    }
+
+    fn drain_one(&mut self, now: Now, since: u64, site: &Site, out: &mut Step) {
+        let Some(seen) = self.seen.sites.get_mut(site).filter(|seen| seen.watch.state == State::ReadOnly) else {
+            return;
+        };
+        let fresh = DrainSeen { revoked_at: since, drain: Drain::begin(now.boot), progress: Progress::Pending };
+        let known = seen.drain.take().filter(|drain| drain.revoked_at == since);
+        let mut drain = known.unwrap_or(fresh);
+        let read = if seen.read_since(since) { seen.facts.as_ref() } else { None };
+        let step = read.and_then(|facts| {
+            let data = facts.data.as_ref()?;
+            let Some(replica) = &facts.replica else { return Some(DrainStep::Done) };
+            let replica =
+                Replica { applier: replica.applier.clone(), receiver: replica.receiver, delayed: replica.delayed };
+            Some(drain.drain.step(data, &replica, BOUND, now.boot))
+        });
+        let task = match step {
+            None | Some(DrainStep::KeepWaiting { .. }) => Some(Task::Read),
+            Some(DrainStep::StartApplier) => Some(Task::StartApplier),
+            Some(DrainStep::LiftDelay) => Some(Task::LiftDelay),
+            Some(DrainStep::Done) => {
+                drain.progress = Progress::Done;
+                None
+            }
+            Some(DrainStep::GiveUp { cause, .. }) => {
+                drain.progress = Progress::GaveUp(cause);
+                None
+            }
+        };
+        seen.drain = Some(drain);
+        if let Some(task) = task.filter(|task| !self.is_busy(site, Lane::Change) || *task == Task::Read) {
+            self.begin(now, site, task, out);
+        }
+    }
+
+    /// Gives authority. What the choice gives up is written down with it; what the target could not apply, too, for its
+    /// relay logs are purged next.
+    #[expect(clippy::too_many_arguments, reason = "a grant is decided from exactly these")]
+    pub(super) fn give(
+        &mut self,
+        now: Now,
+        record: &Record,
+        release: &Release,
+        target: &Member,
+        given_up: BTreeMap<Site, GtidSet>,
+        unapplied: GtidSet,
+        plan: &mut Plan,
+    ) {
+        let cause = cause_of_grant(record, target);
+        let next = match authority::grant(record, target, release, cause, now.wall) {
+            Ok(next) => next,
+            Err(_) => {
+                self.obstacle = Some(Obstacle::AwaitingTarget(target.clone()));
+                return;
+            }
+        };
+        if record.proof.is_none() {
+            plan.notices.extend(next.proof.clone().map(Notice::ReleaseProven));
+        }
+        if !unapplied.is_empty() {
+            plan.say(Notice::UnappliedTransactions { site: target.site.clone(), set: unapplied.clone() });
+        }
+        let kept = plan.change();
+        kept.record = Some(next);
+        kept.promotion = None;
+        kept.unapplied = unapplied;
+        for (site, set) in given_up {
+            kept.site_mut(&site).divergent = set;
+        }
+    }
+}
+
+/// A choice that nobody had to make.
+fn only(member: &Member) -> Chosen {
+    Chosen {
+        member: member.clone(),
+        rule: candidate::Rule { by: candidate::Comparison::OnlyCandidate, tie: None },
+        drain: Progress::Done,
+        unapplied: GtidSet::new(),
+        given_up: BTreeMap::new(),
+        incomparable: Vec::new(),
+    }
+}
+
+/// Why authority is where it is now. A move that ends where it began was a return; a return that ends elsewhere was a
+/// move.
+fn cause_of_grant(record: &Record, target: &Member) -> Cause {
+    let Some(holder) = &record.holder else { return record.cause };
+    let home = holder.member.site == target.site;
+    match record.cause {
+        Cause::Rollback if home => Cause::Rollback,
+        _ if holder.member == *target => Cause::Regrant,
+        _ if home => Cause::Instance,
+        Cause::Instance | Cause::Regrant | Cause::Rollback | Cause::Voters | Cause::Lease => Cause::Emergency,
+        cause => cause,
+    }
+}

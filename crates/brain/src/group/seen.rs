@@ -1,0 +1,197 @@
+//! What this leader has seen and heard since its election. It dies with the leader.
+
+use super::input::CacheFacts;
+use super::input::{Estate, Facts, Requests, Shown, Word};
+use crate::authority::Evidence;
+use crate::candidate::Progress;
+use crate::candidate::drain::Drain;
+use crate::cooldown::LastFailover;
+use crate::message::{Ack, Question};
+use crate::name::{Instance, Member, Site};
+use crate::record::Epoch;
+use crate::site::Watch;
+use crate::time::{Boot, Millis};
+use bloodraven_gtid::GtidSet;
+use std::collections::BTreeMap;
+
+/// See above.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Seen {
+    /// What sidecars said, as far as proofs rest on it.
+    pub evidence: Evidence,
+    /// Each declared site.
+    pub sites: BTreeMap<Site, SiteSeen>,
+    /// Pods and volumes; none: not told yet.
+    pub estate: Option<Estate>,
+    /// Requests that stand on the group.
+    pub requests: Requests,
+    /// The last move, on the steady clock.
+    pub last_failover: Option<LastFailover>,
+    /// How far the outside follows.
+    pub shown: Option<Shown>,
+    /// Since when authority is held up without a writer; for backing off.
+    pub attempt: Attempt,
+}
+
+/// Failed attempts at the present move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Attempt {
+    /// How many in a row.
+    pub failures: u32,
+    /// Not before.
+    pub not_before: Boot,
+}
+
+/// One site.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SiteSeen {
+    /// Its polls.
+    pub watch: Watch,
+    /// The last answer of its server.
+    pub facts: Option<Facts>,
+    /// The record's epoch when the reading of `facts` began.
+    pub facts_under: Epoch,
+    /// When `facts` came.
+    pub facts_at: Boot,
+    /// Polls in a row in which it followed the holder, both threads running.
+    pub following: u32,
+    /// When it was last connected and caught up.
+    pub caught_up_at: Option<Boot>,
+    /// What its instances said last, directly or handed on.
+    pub words: BTreeMap<Instance, Heard>,
+    /// A question of its sidecar that has no answer yet.
+    pub question: Option<Question>,
+    /// A push is on its way since.
+    pub pushing: Option<Boot>,
+    /// When the next push is due.
+    pub push_due: Boot,
+    /// Its drain in the present run of Revoking.
+    pub drain: Option<DrainSeen>,
+    /// It was opened by hand; a request until the holder serves or the move has ended.
+    pub opened_by_hand: bool,
+    /// Failed tasks that change replication, in a row, and when the next may be tried.
+    pub change: Attempt,
+    /// What its cache said last; the outer none: not polled yet, the inner: it does not answer.
+    pub cache: Option<Option<CacheFacts>>,
+}
+
+/// A drain, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DrainSeen {
+    /// The run of Revoking it belongs to.
+    pub revoked_at: Epoch,
+    /// Its own state.
+    pub drain: Drain,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+/// What an instance said last.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Heard {
+    /// Its acknowledgement.
+    pub ack: Ack,
+    /// When it spoke.
+    pub at: Boot,
+    /// The peer that handed it on.
+    pub via: Option<Site>,
+}
+
+impl Seen {
+    /// A leader that was just elected and has heard nothing.
+    pub fn new(elected: Boot) -> Self {
+        Self {
+            evidence: Evidence::new(elected),
+            sites: BTreeMap::new(),
+            estate: None,
+            requests: Requests::default(),
+            last_failover: None,
+            shown: None,
+            attempt: Attempt::default(),
+        }
+    }
+
+    /// That site, if it is declared.
+    pub fn site(&self, site: &Site) -> Option<&SiteSeen> {
+        self.sites.get(site)
+    }
+
+    /// What that very instance said last, if it spoke within that time.
+    pub fn word_of(&self, member: &Member, within: Millis, now: Boot) -> Option<&Ack> {
+        let heard = self.sites.get(&member.site)?.words.get(&member.instance)?;
+        (now < heard.at + within).then_some(&heard.ack)
+    }
+}
+
+impl Attempt {
+    /// Whether the next one may be made.
+    pub fn may_try(&self, now: Boot) -> bool {
+        now >= self.not_before
+    }
+
+    /// One more failed: 5, 10, 20, then 30 s.
+    pub fn failed(&mut self, now: Boot) {
+        let pause = match self.failures {
+            0 => 5,
+            1 => 10,
+            2 => 20,
+            _ => 30,
+        };
+        self.failures = self.failures.saturating_add(1).min(4);
+        self.not_before = now + Millis::from_secs(pause);
+    }
+
+    /// One went well.
+    pub fn succeeded(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl SiteSeen {
+    /// A site that was neither polled nor heard.
+    pub fn new(site: &Site) -> Self {
+        Self {
+            watch: Watch::new(site),
+            facts: None,
+            facts_under: 0,
+            facts_at: Boot(0),
+            following: 0,
+            caught_up_at: None,
+            words: BTreeMap::new(),
+            question: None,
+            pushing: None,
+            push_due: Boot(0),
+            drain: None,
+            opened_by_hand: false,
+            change: Attempt::default(),
+            cache: None,
+        }
+    }
+
+    /// The instance that speaks for the site now: the youngest that was heard within that time.
+    pub fn present(&self, within: Millis, now: Boot) -> Option<(&Instance, &Heard)> {
+        let speaks = |heard: &&Heard| now < heard.at + within;
+        let born = |heard: &Heard| heard.at - heard.ack.uptime;
+        self.words.iter().filter(|(_, heard)| speaks(heard)).max_by_key(|(_, heard)| (born(heard), heard.at))
+    }
+
+    /// What the server has executed, as last read.
+    pub fn executed(&self) -> Option<&GtidSet> {
+        Some(&self.facts.as_ref()?.data.as_ref()?.executed)
+    }
+
+    /// Whether the server was read in an epoch not below that one.
+    pub fn read_since(&self, epoch: Epoch) -> bool {
+        self.facts.is_some() && self.facts_under >= epoch
+    }
+
+    /// Takes what an instance said. Of one instance the newest stays.
+    pub(super) fn hear(&mut self, word: &Word, now: Boot) {
+        let at = now - word.lay;
+        let instance = &word.ack.from.instance;
+        let newer = self.words.get(instance).is_none_or(|heard| at >= heard.at);
+        if newer {
+            self.words.insert(instance.clone(), Heard { ack: word.ack.clone(), at, via: word.via.clone() });
+        }
+    }
+}

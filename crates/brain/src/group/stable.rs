@@ -1,0 +1,73 @@
+//! Starting moves: what the judgement asks for, if nothing stands in the way.
+
+use super::save::Plan;
+use super::{Group, Notice, Obstacle, Step};
+use crate::authority;
+use crate::cooldown::{self, Reach};
+use crate::record::{Cause, Record};
+use crate::time::Now;
+use crate::topology::Verdict;
+
+impl Group {
+    /// One new move at most, out of a record that is Stable. Everything else is somebody else's, or only told.
+    pub(super) fn start_a_move(&mut self, now: Now, plan: &mut Plan, _: &mut Step) {
+        let Some(verdict) = self.judged.as_ref().map(|judged| judged.verdict.clone()) else { return };
+        let kept = plan.kept.clone();
+        if let Verdict::AuthorityUnknown(why) = &verdict {
+            return self.start_over(now, why, plan);
+        }
+        let (Some(record), None) = (&kept.record, kept.planned_active()) else { return };
+        let because = verdict.to_string();
+        match verdict {
+            // A pause does not keep authority from the holder's own next life, nor from whom a human opened.
+            Verdict::SelfMove { .. } => self.begin_move(now, record, Cause::Instance, because, plan),
+            Verdict::ManualPromotion { site, .. } => {
+                plan.say(Notice::ManualPromotionRequested { site });
+                self.begin_move(now, record, Cause::Manual, because, plan);
+            }
+            Verdict::Regrant { .. } if !self.is_paused(now) => {
+                self.begin_move(now, record, Cause::Regrant, because, plan);
+            }
+            Verdict::Failover { .. } => self.fail_over(now, record, because, plan),
+            Verdict::AuthorityUnknown(_)
+            | Verdict::MoveInProgress { .. }
+            | Verdict::Wait { .. }
+            | Verdict::TotalLoss
+            | Verdict::SplitBrain(_)
+            | Verdict::Healthy { .. }
+            | Verdict::Degraded { .. }
+            | Verdict::UnauthorisedWriter { .. }
+            | Verdict::Regrant { .. }
+            | Verdict::HolderClosed { .. }
+            | Verdict::NoPrimary(_) => {}
+        }
+    }
+
+    /// The holder is lost, and there is somebody to promote.
+    fn fail_over(&mut self, now: Now, record: &Record, because: String, plan: &mut Plan) {
+        if self.is_paused(now) {
+            self.obstacle = Some(Obstacle::Paused);
+            return;
+        }
+        let last = self.seen.last_failover.as_ref();
+        match cooldown::may_start(Cause::Emergency, Reach::OtherSite, last, self.spec.cooldown, now.boot) {
+            Ok(()) => self.begin_move(now, record, Cause::Emergency, because, plan),
+            Err(active) => self.blocked_by_cooldown(active, plan),
+        }
+    }
+
+    /// Told when it begins to block, not on every tick.
+    pub(super) fn blocked_by_cooldown(&mut self, active: cooldown::Active, plan: &mut Plan) {
+        if self.cooldown_told != Some(active.last_failover) {
+            self.cooldown_told = Some(active.last_failover);
+            plan.say(Notice::CooldownBlocks(active));
+        }
+        self.obstacle = Some(Obstacle::Cooldown(active));
+    }
+
+    /// Takes authority away; everything else follows from the record.
+    pub(super) fn begin_move(&mut self, now: Now, record: &Record, cause: Cause, because: String, plan: &mut Plan) {
+        plan.set_record(authority::revoke(record, cause, now.wall));
+        plan.say(Notice::MoveStarted { cause, because });
+    }
+}
