@@ -31,6 +31,7 @@ impl Group {
             Input::PushFailed { to } => self.push_failed(now, &to),
             Input::Asked { question, reply } => self.asked(now, &question, reply, out),
             Input::Done { id, outcome } => {
+                self.take_reading(id, &outcome);
                 if let Some(running) = self.end(id, &outcome, now) {
                     self.done(now, &running.site, running.began_under, &running.task, outcome, out);
                 }
@@ -43,6 +44,7 @@ impl Group {
                 }
                 self.seen.shown = Some(shown);
             }
+            Input::CredentialsChanged => self.forgive_failed_clones(),
             Input::CachePolled { site, facts } => {
                 if let Some(seen) = self.seen.sites.get_mut(&site) {
                     seen.cache = Some(facts);

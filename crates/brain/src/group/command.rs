@@ -41,6 +41,12 @@ pub enum Command {
         /// What.
         view: Box<View>,
     },
+    /// Ask that site's sidecar who it is and what it has stored, while there is no view to push; its acknowledgement comes
+    /// as `Heard`.
+    Probe {
+        /// Whose sidecar.
+        to: Site,
+    },
     /// Answer a sidecar's question; without an answer: nothing is known yet.
     Answer {
         /// Where to.
@@ -108,13 +114,16 @@ pub enum Task {
     CutReplication,
     /// `START REPLICA`.
     StartReplica,
-    /// Bring a server without replication to follow that site: fence, reset, point, start, then read.
+    /// Bring a server without replication to follow that site: fence, then, only if the source's set still contains its
+    /// own, reset, point, start; then read.
     Attach {
         /// The source.
         source: Site,
+        /// The source's set, as just read.
+        contained_in: Box<GtidSet>,
     },
-    /// Point a replica to that site: stop, then, only if the source's set still contains its own, point and start; then
-    /// read.
+    /// Point a replica to that site: stop, then, only if the source's set still contains its own, what it has received
+    /// included, point and start; then read.
     Repoint {
         /// The source.
         source: Site,

@@ -69,6 +69,8 @@ pub enum Input {
     Requests(Box<Requests>),
     /// How far the outside follows.
     Shown(Shown),
+    /// Credentials were read anew and are others: what failed for want of them is tried again.
+    CredentialsChanged,
     /// A poll of a site's cache ended; none: it does not answer.
     CachePolled {
         /// Which site.

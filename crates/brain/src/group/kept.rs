@@ -385,6 +385,14 @@ impl PlannedPhase {
     }
 }
 
+impl CloneKept {
+    /// Whether the site is not to be promoted, nor brought back by anything but another clone. A copy over data that broke
+    /// off leaves the old set of transactions without the tables that belong to it.
+    pub fn holds_the_site(&self) -> bool {
+        self.phase.is_active() || (self.phase == ClonePhase::Failed && self.source == CloneSource::Reclone)
+    }
+}
+
 impl ClonePhase {
     /// Whether it goes on.
     pub const fn is_active(self) -> bool {

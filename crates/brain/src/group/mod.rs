@@ -13,6 +13,7 @@ mod bootstrap;
 mod cache;
 mod cloning;
 pub mod command;
+pub mod forecast;
 mod granting;
 mod housekeeping;
 pub mod input;
@@ -32,6 +33,9 @@ mod stable;
 mod tasks;
 mod update;
 mod writers;
+
+#[cfg(test)]
+mod tests;
 
 pub use command::{Command, Outward, SaveId, Task, WorkId};
 pub use input::Input;
@@ -239,6 +243,14 @@ impl Group {
             Stored::Known(kept) => Some(Arc::clone(kept)),
             Stored::Unknown(_) | Stored::Corrupt(..) => None,
         }
+    }
+
+    /// Nothing is under way: what was asked for is asked for again.
+    pub(crate) fn forget_what_is_under_way(&mut self) {
+        self.saving = None;
+        self.owed = None;
+        self.work.clear();
+        self.push_soon(self.clock);
     }
 
     /// Whether a pause is in force.

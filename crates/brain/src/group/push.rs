@@ -14,14 +14,16 @@ const LOST: Millis = Millis(3000);
 
 impl Group {
     pub(super) fn push_views(&mut self, now: Now, kept: &Kept, out: &mut Step) {
-        let Some(record) = &kept.record else { return };
-        // A change that may have been stored without our knowing: its view is not ours to push until it is read.
-        let view = record.view();
+        let view = kept.record.as_ref().map(crate::record::Record::view);
         for (site, seen) in &mut self.seen.sites {
             seen.pushing = seen.pushing.filter(|since| now.boot < *since + LOST);
             if seen.pushing.is_none() && now.boot >= seen.push_due {
                 seen.pushing = Some(now.boot);
-                out.commands.push(Command::Push { to: site.clone(), view: Box::new(view.clone()) });
+                let to = site.clone();
+                out.commands.push(match &view {
+                    Some(view) => Command::Push { to, view: Box::new(view.clone()) },
+                    None => Command::Probe { to },
+                });
             }
         }
     }

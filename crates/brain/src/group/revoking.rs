@@ -1,6 +1,7 @@
 //! Nobody may write: find the proof, drain, choose, give.
 
 use super::command::{Lane, Task};
+use super::kept::CloneKept;
 use super::save::Plan;
 use super::seen::DrainSeen;
 use super::writers::SIDECAR_FIRST;
@@ -226,7 +227,7 @@ impl Group {
                 Some(_) => Sidecar::NotListed,
             };
             let kept = kept.site(site);
-            let cloning = kept.clone.as_ref().is_some_and(|clone| clone.phase.is_active());
+            let cloning = kept.clone.as_ref().is_some_and(CloneKept::holds_the_site);
             let blocked = (kept.recovery == super::kept::Recovery::Blocked).then_some(Busy::RecoveryBlocked);
             Some(Candidate {
                 site: site.clone(),

@@ -1,0 +1,381 @@
+//! A world in which everything that lives does at once what it is asked for.
+
+use super::Ending;
+use crate::authority::Answer;
+use crate::candidate::Data;
+use crate::candidate::drain::{Applier, Receiver};
+use crate::group::command::{Command, Task};
+use crate::group::input::{Facts, Input, Loaded, Outcome, ReplicaFacts, Saved, Saw, Shown, Word};
+use crate::group::{Group, Kept, Notice, Stored};
+use crate::message::{Ack, FencedBy, Grant, Question, QuestionId, StartId};
+use crate::name::{Instance, Member, Site};
+use crate::record::{Epoch, View};
+use crate::site::Pair;
+use crate::time::{Boot, Millis, Now};
+use bloodraven_gtid::GtidSet;
+use std::collections::{BTreeMap, VecDeque};
+
+/// How often the leader hears that time has passed.
+const TICK: Millis = Millis(250);
+
+/// As many inputs are taken between two ticks; a leader that asks for more goes round in circles.
+const INPUTS: usize = 2000;
+
+/// See above.
+#[derive(Clone, Debug)]
+pub(crate) struct Rehearsal {
+    pub(crate) group: Group,
+    pub(crate) now: Now,
+    began: Boot,
+    pub(crate) store: Kept,
+    pub(crate) actors: BTreeMap<Site, Actor>,
+    pub(crate) told: Vec<(Millis, Notice)>,
+    next_poll: Boot,
+    inputs: VecDeque<Input>,
+    /// So many commands are carried out still; the leader dies before the next one.
+    commands_left: Option<usize>,
+}
+
+/// One site.
+#[derive(Clone, Debug)]
+pub(crate) struct Actor {
+    pub(crate) server: bool,
+    pub(crate) sidecar: bool,
+    pub(crate) instance: Instance,
+    pub(crate) born: Boot,
+    pub(crate) epoch: Option<Epoch>,
+    pub(crate) facts: Facts,
+    /// It was given the right to write under the epoch it has stored.
+    named: bool,
+    /// Applications hold that many sessions that do not end.
+    pub(crate) sessions: u64,
+    /// Questions so far.
+    asked: u64,
+    /// Tasks that fail.
+    pub(crate) refuses: Option<fn(&Task) -> bool>,
+}
+
+impl Rehearsal {
+    /// A copy of what the leader knows; none while it does not know what is stored.
+    pub(crate) fn of(group: &Group, now: Now) -> Option<Self> {
+        let Stored::Known(kept) = &group.stored else { return None };
+        let lease = group.lease(kept.record.as_ref());
+        let actor = |site: &Site| {
+            let seen = group.seen.site(site)?;
+            let (instance, heard) = seen.present(lease, now.boot)?;
+            let facts = seen.facts.clone()?;
+            let named = kept.record.as_ref().is_some_and(|record| record.seat == Some(Member::new(site, instance)));
+            Some(Actor {
+                server: seen.watch.state.is_reachable(),
+                sidecar: true,
+                instance: instance.clone(),
+                born: heard.at - heard.ack.uptime,
+                epoch: heard.ack.epoch,
+                facts,
+                named,
+                sessions: 0,
+                asked: 0,
+                refuses: None,
+            })
+        };
+        let sites = group.spec.names();
+        let actors = sites.iter().filter_map(|site| Some((site.clone(), actor(site)?))).collect();
+        let mut group = group.clone();
+        group.forget_what_is_under_way();
+        Some(Self {
+            group,
+            now,
+            began: now.boot,
+            store: Kept::clone(kept),
+            actors,
+            told: Vec::new(),
+            next_poll: now.boot,
+            inputs: VecDeque::new(),
+            commands_left: None,
+        })
+    }
+
+    /// A world that begins now, around a leader that knows nothing yet.
+    pub(crate) fn new(group: Group, now: Now, store: Kept, actors: BTreeMap<Site, Actor>) -> Self {
+        let (told, inputs) = (Vec::new(), VecDeque::new());
+        Self { group, now, began: now.boot, store, actors, told, next_poll: now.boot, inputs, commands_left: None }
+    }
+
+    fn may_perform(&mut self) -> bool {
+        let Some(left) = &mut self.commands_left else { return true };
+        let alive = *left > 0;
+        *left = left.saturating_sub(1);
+        alive
+    }
+
+    /// The server and the sidecar of that site are gone.
+    pub(crate) fn kill(&mut self, site: &Site) {
+        if let Some(actor) = self.actors.get_mut(site) {
+            (actor.server, actor.sidecar) = (false, false);
+        }
+    }
+
+    pub(crate) fn elapsed(&self) -> Millis {
+        self.now.boot.since(self.began)
+    }
+
+    /// The site that is confirmed to write.
+    pub(crate) fn writer(&self) -> Option<Site> {
+        let kept = self.group.kept()?;
+        self.group.serving(&kept).map(|member| member.site)
+    }
+
+    pub(super) fn nobody(&self) -> Ending {
+        let judged = self.group.judged.as_ref();
+        Ending::Nobody {
+            verdict: judged.map(|judged| judged.verdict.clone()),
+            obstacle: self.group.obstacle.clone(),
+            alert: judged.and_then(|judged| judged.alert.clone()),
+        }
+    }
+
+    /// Lets time pass until that is so, or the bound is reached. Returns whether it is so.
+    pub(crate) fn play(&mut self, bound: Millis, until: impl Fn(&Self) -> bool) -> bool {
+        let end = self.now.boot + bound;
+        // Bounded by the time, which moves on with every round.
+        while self.now.boot < end {
+            if until(self) {
+                return true;
+            }
+            self.round();
+        }
+        until(self)
+    }
+
+    /// One tick: leadership is renewed, sites are polled when due, and everything that follows happens.
+    fn round(&mut self) {
+        self.now.boot = self.now.boot + TICK;
+        self.now.wall = self.now.wall.after(TICK);
+        self.tell(Input::Leads(Some(self.now.boot + Millis::from_secs(10))));
+        if self.now.boot >= self.next_poll {
+            self.next_poll = self.now.boot + self.group.spec.poll_interval;
+            let epoch = self.store.epoch();
+            for site in self.group.spec.names() {
+                let saw = self.actors.get(&site).filter(|actor| actor.server);
+                let saw = saw.map_or(Saw::Nothing, |actor| Saw::Facts(Box::new(actor.facts.clone())));
+                self.tell(Input::Polled { site, began_under: epoch, saw });
+            }
+        }
+        self.tell(Input::Tick);
+    }
+
+    /// Puts an input to the leader, and everything that follows from it.
+    pub(crate) fn tell(&mut self, input: Input) {
+        self.inputs.push_back(input);
+        for _ in 0..INPUTS {
+            let Some(input) = self.inputs.pop_front() else { return };
+            let step = self.group.step(self.now, input);
+            let after = self.elapsed();
+            self.told.extend(step.notices.into_iter().map(|notice| (after, notice)));
+            for command in step.commands {
+                if self.may_perform() {
+                    self.perform(command);
+                }
+            }
+        }
+        self.inputs.clear();
+    }
+
+    fn perform(&mut self, command: Command) {
+        let answer = match command {
+            Command::Load => Input::Loaded(Loaded::Kept(Box::new(self.store.clone()))),
+            Command::Save { id, kept } => {
+                self.store = *kept;
+                Input::Saved { id, saved: Saved::All }
+            }
+            Command::Push { to, view } => self.push(to, &view),
+            Command::Probe { to } => match self.actors.get_mut(&to).filter(|actor| actor.sidecar) {
+                Some(actor) => Input::Heard(Box::new(actor.word(&to, self.now.boot))),
+                None => Input::PushFailed { to },
+            },
+            Command::Grant(grant) => return self.grant(&grant),
+            Command::Answer { answer, .. } => {
+                if let Some(Answer::Grant(grant)) = answer.map(|answer| *answer) {
+                    self.grant(&grant);
+                }
+                return;
+            }
+            Command::Work { id, site, task, .. } => Input::Done { id, outcome: self.work(&site, &task) },
+            Command::Show(_) => {
+                let at = self.now.wall;
+                Input::Shown(Shown { labels: true, dns: Ok(()), taints: Ok(()), at })
+            }
+            Command::RemoveRequest { .. }
+            | Command::Roll { .. }
+            | Command::ReleasePod { .. }
+            | Command::SetCacheImage { .. } => return,
+        };
+        self.inputs.push_back(answer);
+    }
+
+    fn push(&mut self, to: Site, view: &View) -> Input {
+        let now = self.now.boot;
+        let Some(actor) = self.actors.get_mut(&to).filter(|actor| actor.sidecar) else {
+            return Input::PushFailed { to };
+        };
+        let me = Member::new(&to, &actor.instance);
+        actor.epoch = actor.epoch.max(Some(view.epoch));
+        actor.named = view.names(&me);
+        if !actor.named && actor.server {
+            actor.facts.pair = Pair::CLOSED;
+        }
+        Input::Heard(Box::new(actor.word(&to, now)))
+    }
+
+    fn grant(&mut self, grant: &Grant) {
+        let Some(actor) = self.actors.get_mut(&grant.to.site).filter(|actor| actor.server && actor.sidecar) else {
+            return;
+        };
+        if grant.open.is_some() && actor.named && actor.instance == grant.to.instance {
+            actor.facts.pair = Pair::OPEN;
+            actor.facts.replica = None;
+        }
+    }
+
+    fn work(&mut self, site: &Site, task: &Task) -> Outcome {
+        let all: BTreeMap<Site, GtidSet> =
+            self.actors.iter().map(|(site, actor)| (site.clone(), actor.executed())).collect();
+        let Some(actor) = self.actors.get_mut(site).filter(|actor| actor.server) else {
+            return Outcome::Failed("the site does not answer".to_owned());
+        };
+        if actor.refuses.is_some_and(|refuses| refuses(task)) {
+            return Outcome::Failed("refused".to_owned());
+        }
+        actor.work(task, &all)
+    }
+}
+
+impl Actor {
+    /// A fenced server without anything, and its sidecar.
+    pub(crate) fn new(site: &Site, facts: Facts, born: Boot) -> Self {
+        Self {
+            server: true,
+            sidecar: true,
+            instance: Instance::new(&format!("pod-{site}"), "s1"),
+            born,
+            epoch: None,
+            facts,
+            named: false,
+            sessions: 0,
+            asked: 0,
+            refuses: None,
+        }
+    }
+
+    pub(crate) fn executed(&self) -> GtidSet {
+        self.facts.data.as_ref().map(|data| data.executed.clone()).unwrap_or_default()
+    }
+
+    /// Its acknowledgement, with a question if it could open.
+    pub(crate) fn word(&mut self, site: &Site, now: Boot) -> Word {
+        let from = Member::new(site, &self.instance);
+        let fenced = !self.server || self.facts.pair.is_fenced();
+        self.asked += 1;
+        let question =
+            Question { id: QuestionId(self.asked), from: from.clone(), epoch: self.epoch.unwrap_or(0), open: true };
+        let ack = Ack {
+            from,
+            epoch: self.epoch,
+            fenced,
+            gtid: (fenced && self.server).then(|| self.executed()),
+            fenced_by: fenced.then_some(FencedBy::Boot),
+            opened_by_hand: false,
+            conflict: false,
+            mysqld: self.server.then_some(StartId(1)),
+            last_vouch: BTreeMap::new(),
+            last_answer: BTreeMap::new(),
+            uptime: now.since(self.born),
+        };
+        let question = (self.named && fenced && self.server).then_some(question);
+        Word { ack, lay: Millis(0), via: None, question }
+    }
+
+    fn work(&mut self, task: &Task, all: &BTreeMap<Site, GtidSet>) -> Outcome {
+        match task {
+            Task::Fence => {
+                self.facts.pair = Pair::CLOSED;
+                return Outcome::Ok;
+            }
+            Task::EndSessions => return Outcome::Sessions(self.sessions),
+            Task::StartApplier | Task::LiftDelay | Task::StartReplica => {
+                if let Some(replica) = &mut self.facts.replica {
+                    (replica.applier, replica.receiver) = (Applier::Running, Receiver::Running);
+                }
+                return Outcome::Ok;
+            }
+            Task::Clone { donor } => {
+                let executed = all.get(donor).cloned().unwrap_or_default();
+                self.facts.data = Some(Data { purged: executed.clone(), executed, received: GtidSet::new() });
+                self.facts.replica = None;
+                return Outcome::Cloned;
+            }
+            Task::Cache(_) => return Outcome::Failed("no cache is rehearsed".to_owned()),
+            Task::Read => {}
+            Task::StopReceiver => {
+                if let Some(replica) = &mut self.facts.replica {
+                    replica.receiver = Receiver::Stopped;
+                }
+            }
+            Task::CutReplication => self.facts.replica = None,
+            Task::Attach { source, .. } | Task::Repoint { source, .. } => self.follow(source, all),
+            Task::WaitFor { set } => {
+                if let (Some(data), Some(_)) = (&mut self.facts.data, &self.facts.replica) {
+                    data.executed = data.executed.union(set);
+                }
+            }
+        }
+        Outcome::Read(Box::new(self.facts.clone()))
+    }
+
+    fn follow(&mut self, source: &Site, all: &BTreeMap<Site, GtidSet>) {
+        if let (Some(data), Some(theirs)) = (&mut self.facts.data, all.get(source)) {
+            data.executed = data.executed.union(theirs);
+            data.received = GtidSet::new();
+        }
+        self.facts.pair = Pair::CLOSED;
+        self.facts.replica = Some(ReplicaFacts {
+            source: Some(source.clone()),
+            receiver: Receiver::Running,
+            receiver_error: None,
+            applier: Applier::Running,
+            delayed: false,
+            behind: Some(Millis(0)),
+        });
+    }
+}
+
+#[cfg(test)]
+impl Rehearsal {
+    /// The leader dies after so many commands.
+    pub(crate) fn stop_after(&mut self, commands: usize) {
+        self.commands_left = Some(commands);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.commands_left == Some(0)
+    }
+
+    /// A new leader, which knows what is stored and what it is told.
+    pub(crate) fn with_new_leader(mut self) -> Self {
+        let estate = self.group.seen.estate.clone().unwrap_or_default();
+        self.group = Group::new(self.group.spec.clone(), self.now.boot);
+        self.inputs.clear();
+        self.commands_left = None;
+        self.tell(Input::Estate(Box::new(estate)));
+        self
+    }
+}
+
+#[cfg(test)]
+impl Actor {
+    /// Follows that site and has executed that.
+    pub(crate) fn follow_and_hold(&mut self, source: &Site, executed: &GtidSet) {
+        self.follow(source, &BTreeMap::from([(source.clone(), executed.clone())]));
+        self.facts.user_data = true;
+    }
+}

@@ -1,0 +1,182 @@
+//! Moves, from the outside: who writes in the end, and why.
+
+use super::{facts, fresh, running, set, spec, told, write};
+use crate::group::Notice;
+use crate::group::forecast::Ending;
+use crate::name::{Instance, Site};
+use crate::record::{Cause, Phase, ProofKind};
+use crate::time::Millis;
+
+fn site(name: &str) -> Site {
+    Site::new(name)
+}
+
+const MINUTE: Millis = Millis::from_secs(60);
+
+#[test]
+fn a_fresh_group_grants_the_seed_without_any_wait() {
+    let mut stage = fresh(spec(&["iad", "pdx", "fra"]));
+    assert!(stage.play(Millis::from_secs(10), |stage| stage.writer().is_some()), "{:?}", stage.group.obstacle);
+    assert_eq!(stage.writer(), Some(site("iad")));
+    let record = stage.store.record.clone().expect("a record");
+    assert_eq!((record.phase, record.cause), (Phase::Stable, Cause::Bootstrap));
+    assert_eq!(stage.store.promotion, Some(set("")));
+    assert_eq!(stage.store.last_failover, None, "a beginning is no failover");
+}
+
+#[test]
+fn the_seed_is_the_first_promotable_of_the_priority_list() {
+    let mut spec = spec(&["iad:dr", "pdx", "fra"]);
+    spec.priorities = vec![site("fra")];
+    let mut stage = fresh(spec);
+    assert!(stage.play(Millis::from_secs(10), |stage| stage.writer().is_some()), "{:?}", stage.group.obstacle);
+    assert_eq!(stage.writer(), Some(site("fra")));
+}
+
+#[test]
+fn a_group_over_kept_volumes_waits_a_lease_and_takes_who_holds_most() {
+    let mut stage = fresh(spec(&["iad", "pdx"]));
+    stage.actors.get_mut(&site("iad")).expect("iad").facts = facts(1, "1:1-5");
+    stage.actors.get_mut(&site("pdx")).expect("pdx").facts = facts(2, "1:1-9");
+    assert!(!stage.play(Millis::from_secs(22), |stage| stage.writer().is_some()), "{:?}", told(&stage));
+    assert!(stage.play(Millis::from_secs(10), |stage| stage.writer().is_some()), "{:?}", stage.group.obstacle);
+    assert_eq!(stage.writer(), Some(site("pdx")));
+}
+
+#[test]
+fn a_dead_primary_is_replaced_by_who_received_most() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    write(&mut stage, "1:11-12");
+    let fra = stage.actors.get_mut(&site("fra")).expect("fra");
+    fra.facts.data.as_mut().expect("data").received = set("1:11-12");
+    fra.facts.data.as_mut().expect("data").executed = set("1:1-12");
+    stage.kill(&site("iad"));
+    assert!(stage.play(MINUTE, |stage| stage.writer() == Some(site("fra"))), "{:?}", stage.group.obstacle);
+    let record = stage.store.record.clone().expect("a record");
+    assert_eq!(record.cause, Cause::Emergency);
+    assert_eq!(record.proof.map(|proof| proof.kind), Some(ProofKind::LeaseExpired));
+    assert_eq!(stage.store.last_failover.as_ref().map(|last| last.to.clone()), Some(site("fra")));
+    assert!(stage.store.site(&site("iad")).tainted && !stage.store.site(&site("fra")).tainted);
+    assert!(told(&stage).contains(&"FailoverExecuted".to_owned()), "{:?}", told(&stage));
+}
+
+#[test]
+fn a_second_death_inside_the_cooldown_waits_for_its_end() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    stage.kill(&site("iad"));
+    assert!(stage.play(MINUTE, |stage| stage.writer().is_some_and(|now| now != site("iad"))));
+    let second = stage.writer().expect("a writer");
+    // The dead one is dropped as a voter, and the set that names it runs out.
+    stage.play(Millis::from_secs(90), |_| false);
+    stage.kill(&second);
+    let third = site(if second == site("pdx") { "fra" } else { "pdx" });
+    assert!(!stage.play(Millis::from_secs(150), |stage| stage.writer().as_ref() == Some(&third)));
+    assert_eq!(stage.store.record.as_ref().map(|record| record.phase), Some(Phase::Stable), "nothing was begun");
+    assert!(told(&stage).contains(&"CooldownBlocks".to_owned()));
+    assert!(
+        stage.play(Millis::from_secs(200), |stage| stage.writer().as_ref() == Some(&third)),
+        "{:?}",
+        stage.group.obstacle
+    );
+}
+
+#[test]
+fn dr_only_is_never_promoted() {
+    let mut stage = running(&["iad", "pdx", "fra:dr"]);
+    stage.kill(&site("iad"));
+    stage.kill(&site("pdx"));
+    assert!(!stage.play(Millis::from_secs(600), |stage| stage.writer() == Some(site("fra"))));
+}
+
+#[test]
+fn a_replaced_pod_of_the_holder_gets_authority_back_and_nothing_is_counted() {
+    let mut stage = running(&["iad", "pdx"]);
+    let later = stage.now.boot;
+    let iad = stage.actors.get_mut(&site("iad")).expect("iad");
+    iad.instance = Instance::new("pod-iad-2", "s9");
+    iad.born = later;
+    iad.epoch = None;
+    iad.facts.pair = crate::site::Pair::CLOSED;
+    assert!(
+        stage.play(MINUTE, |stage| stage.writer() == Some(site("iad"))
+            && stage.store.record.as_ref().is_some_and(|record| record.cause == Cause::Instance
+                || record.seat.as_ref().is_some_and(|seat| *seat.instance.pod == *"pod-iad-2"))),
+        "{:?}",
+        stage.group.obstacle
+    );
+    assert_eq!(stage.store.last_failover, None);
+    assert!(told(&stage).contains(&"AuthorityRestored".to_owned()), "{:?}", told(&stage));
+}
+
+#[test]
+fn without_a_proof_the_group_holds_and_says_who_is_silent() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    stage.group.spec.lease.min_peers = 2;
+    stage.play(MINUTE, |stage| stage.store.record.as_ref().is_some_and(|record| record.settings.min_peers == 2));
+    stage.play(Millis::from_secs(40), |_| false);
+    // k = 1 of 2: one silent voter beside the dead holder is enough to hold.
+    stage.group.spec.lease.min_peers = 1;
+    stage.play(MINUTE, |stage| stage.store.record.as_ref().is_some_and(|record| record.settings.min_peers == 1));
+    stage.play(Millis::from_secs(40), |_| false);
+    stage.kill(&site("iad"));
+    stage.actors.get_mut(&site("fra")).expect("fra").sidecar = false;
+    assert!(!stage.play(Millis::from_secs(120), |stage| stage.writer() == Some(site("pdx"))));
+    assert!(stage.told.iter().any(|(_, notice)| matches!(notice, Notice::PromotionHeld { .. })), "{:?}", told(&stage));
+    stage.group.spec.proof = crate::authority::Policy::BestEffort;
+    assert!(
+        stage.play(MINUTE, |stage| stage.writer().is_some_and(|now| now != site("iad"))),
+        "{:?}",
+        stage.group.obstacle
+    );
+}
+
+#[test]
+fn a_human_who_opens_another_site_is_heard_while_the_holder_does_not_serve() {
+    let mut stage = running(&["iad", "pdx"]);
+    // Cooldown is not consulted: a move just happened.
+    stage.group.spec.cooldown = Millis::from_secs(36_000);
+    for (name, pair) in [("iad", crate::site::Pair::CLOSED), ("pdx", crate::site::Pair::OPEN)] {
+        let actor = stage.actors.get_mut(&site(name)).expect("an actor");
+        actor.facts.pair = pair;
+        actor.facts.replica = None;
+    }
+    assert!(
+        stage.play(MINUTE, |stage| stage.writer() == Some(site("pdx"))),
+        "{:?} {:?}",
+        stage.group.obstacle,
+        told(&stage)
+    );
+    assert!(told(&stage).contains(&"ManualPromotionCompleted".to_owned()), "{:?}", told(&stage));
+}
+
+#[test]
+fn a_new_leader_goes_on_wherever_the_old_one_stopped() {
+    for stop in 0..40 {
+        let mut stage = running(&["iad", "pdx", "fra"]);
+        stage.kill(&site("iad"));
+        let begun = stage.store.epoch();
+        stage.play(MINUTE, |stage| stage.store.epoch() > begun);
+        stage.stop_after(stop);
+        stage.play(MINUTE, |stage| stage.is_stopped());
+        let mut stage = stage.with_new_leader();
+        assert!(
+            stage.play(Millis::from_secs(90), |stage| stage.writer().is_some_and(|now| now != site("iad"))),
+            "stopped after {stop} commands: {:?}",
+            stage.group.obstacle
+        );
+        assert_eq!(stage.store.last_failover.as_ref().map(|last| last.to.clone()), stage.writer(), "after {stop}");
+    }
+}
+
+#[test]
+fn what_if_tells_who_would_write_and_changes_nothing() {
+    let stage = running(&["iad", "pdx", "fra"]);
+    let before = stage.group.clone();
+    let forecast = stage.group.what_if(stage.now, &[site("iad")]);
+    assert!(matches!(&forecast.ending, Ending::Writes { site: to, .. } if *to != site("iad")), "{forecast:?}");
+    let forecast = stage.group.what_if(stage.now, &[site("pdx")]);
+    assert!(matches!(&forecast.ending, Ending::Writes { site: to, .. } if *to == site("iad")), "{forecast:?}");
+    let forecast = stage.group.what_if(stage.now, &[site("iad"), site("pdx"), site("fra")]);
+    assert!(matches!(forecast.ending, Ending::Nobody { .. }), "{forecast:?}");
+    assert_eq!(stage.group, before);
+}
