@@ -69,7 +69,9 @@ impl Sidecar {
         }
         let stored = self.heard.as_ref().is_some_and(|view| self.is_stored(view.epoch));
         let stored = holds(Rule::StoredBeforeTold, stored);
-        let known = stored && (self.fenced() || self.allowed(now)) && self.lane != Lane::Reading && !self.read_owed;
+        // An opening that is under way is waited for, so that the leader reads back an open server at once.
+        let settled = self.lane != Lane::Reading && !self.lane.may_open() && !self.read_owed;
+        let known = stored && (self.fenced() || self.allowed(now)) && settled;
         let due: Vec<ReplyId> = self
             .replies
             .iter()

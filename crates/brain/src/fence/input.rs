@@ -210,7 +210,7 @@ pub enum Command {
     Read {
         /// The epoch on disk as the reading begins.
         under: Option<Epoch>,
-        /// The server meant.
+        /// The server meant. While the keeper is silent it is only guessed, and whichever server answers is read.
         start: StartId,
         /// Bound of this step.
         within: Millis,

@@ -126,6 +126,7 @@ impl Group {
         }
         self.seen.evidence.highest = self.seen.evidence.highest.max(word.ack.epoch.unwrap_or(0));
         let epoch = record.map(|record| record.epoch);
+        let opening = record.filter(|record| record.phase == Phase::Granting).and_then(|record| record.seat.clone());
         let interval = self.push_interval();
         let Some(seen) = self.seen.sites.get_mut(&word.ack.from.site) else { return };
         seen.hear(&word, now.boot);
@@ -136,9 +137,9 @@ impl Group {
         seen.opened_by_hand |= word.ack.opened_by_hand && word.lay.0 == 0;
         if word.via.is_none() {
             seen.pushing = None;
-            // One that lags behind, or is not fenced yet under this epoch, is pushed again soon.
-            let knows = word.ack.epoch >= epoch;
-            seen.push_due = now.boot + if knows { interval } else { super::push::AGAIN };
+            // One that lags behind is pushed again soon; so is one that is to be opened, for its next question.
+            let rests = word.ack.epoch >= epoch && opening.as_ref() != Some(&word.ack.from);
+            seen.push_due = now.boot + if rests { interval } else { super::push::AGAIN };
         }
         if let Some(question) = word.question {
             self.asked_along(now, &question, out);

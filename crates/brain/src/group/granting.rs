@@ -5,13 +5,16 @@ use super::command::Task;
 use super::save::Plan;
 use super::{Group, Kept, Notice, Obstacle, Step};
 use crate::authority;
-use crate::candidate::drain::{Cut, Receiver, may_cut};
+use crate::candidate::drain::{Applier, Cut, may_cut};
 use crate::cooldown::LastFailover;
 use crate::name::Member;
 use crate::record::{Cause, Holder, Record};
 use crate::site::{Pair, State};
 use crate::time::{Millis, Now};
 use bloodraven_gtid::GtidSet;
+
+/// Between two readings that wait for something.
+pub(super) const READ_AGAIN: Millis = Millis(100);
 
 /// A site that was granted authority and is not open after this long is given up for another one.
 const OPENING_BOUND: Millis = Millis::from_secs(30);
@@ -29,12 +32,21 @@ impl Group {
         }
         if plan.kept.promotion.is_some() {
             self.obstacle = Some(Obstacle::Opening(seat.site.clone()));
-            self.begin(now, &seat.site, Task::Read, out);
+            self.read_back(now, &seat, out);
         } else if self.stored_and_fenced(now, record, &seat) {
             self.obstacle = Some(Obstacle::Cutting(seat.site.clone()));
             self.cut(now, record, &seat, plan, out);
         } else {
             self.obstacle = Some(Obstacle::AwaitingTarget(seat));
+        }
+    }
+
+    /// At once when its sidecar says that it is open, and every now and then.
+    fn read_back(&mut self, now: Now, seat: &Member, out: &mut Step) {
+        let Some(seen) = self.seen.site(&seat.site) else { return };
+        let opened = seen.words.get(&seat.instance).is_some_and(|heard| !heard.ack.fenced && heard.at >= seen.facts_at);
+        if opened || now.boot >= seen.facts_at + READ_AGAIN {
+            self.begin(now, &seat.site, Task::Read, out);
         }
     }
 
@@ -92,19 +104,13 @@ impl Group {
         let task = match may_cut(data, replica.receiver, given_up) {
             Cut::StopReceiver => Task::StopReceiver,
             Cut::Ready => Task::CutReplication,
-            Cut::DrainOn(_) if matches!(replica.applier, crate::candidate::drain::Applier::Running) => Task::Read,
+            Cut::DrainOn(_) if replica.applier == Applier::Running => return self.read_back(now, seat, out),
             Cut::DrainOn(_) => Task::StartApplier,
-            Cut::Store(set) => return self.store_unapplied(seat, set, plan),
+            Cut::Store(unapplied) => return store_unapplied(seat, unapplied, plan),
         };
-        if task == Task::Read || self.may_change(now, &seat.site) {
+        if self.may_change(now, &seat.site) {
             self.begin(now, &seat.site, task, out);
         }
-        debug_assert!(replica.receiver != Receiver::Running || given_up.is_none() || plan.kept.promotion.is_none());
-    }
-
-    fn store_unapplied(&mut self, seat: &Member, set: GtidSet, plan: &mut Plan) {
-        plan.say(Notice::UnappliedTransactions { site: seat.site.clone(), set: set.clone() });
-        plan.change().unapplied = set;
     }
 
     /// Opened and read back: everything that a confirmed move leaves behind is stored in one go.
@@ -148,6 +154,11 @@ impl Group {
             seen.drain = None;
         }
     }
+}
+
+fn store_unapplied(seat: &Member, unapplied: GtidSet, plan: &mut Plan) {
+    plan.say(Notice::UnappliedTransactions { site: seat.site.clone(), set: unapplied.clone() });
+    plan.change().unapplied = unapplied;
 }
 
 /// Whether a grant of that cause was a move to another site.

@@ -1,6 +1,7 @@
 //! Nobody may write: find the proof, drain, choose, give.
 
 use super::command::{Lane, Task};
+use super::granting::READ_AGAIN;
 use super::kept::CloneKept;
 use super::save::Plan;
 use super::seen::DrainSeen;
@@ -86,7 +87,7 @@ impl Group {
         let member = &holder.member;
         let answers = self.seen.site(&member.site).is_some_and(|seen| seen.watch.state.is_reachable());
         let present = self.present(record.settings.lease_timeout, &member.site);
-        let same = present.as_ref().is_none_or(|now| *now == member.instance);
+        let same = present.as_ref() == Some(&member.instance);
         match record.cause {
             Cause::Rollback | Cause::Regrant if answers && same && !record.has_ended(member) => {
                 Aim::Back(member.clone())
@@ -285,7 +286,8 @@ impl Group {
             Some(drain.drain.step(data, &replica, BOUND, now.boot))
         });
         let task = match step {
-            None | Some(DrainStep::KeepWaiting { .. }) => Some(Task::Read),
+            None => Some(Task::Read),
+            Some(DrainStep::KeepWaiting { .. }) => (now.boot >= seen.facts_at + READ_AGAIN).then_some(Task::Read),
             Some(DrainStep::StartApplier) => Some(Task::StartApplier),
             Some(DrainStep::LiftDelay) => Some(Task::LiftDelay),
             Some(DrainStep::Done) => {

@@ -145,7 +145,9 @@ impl Group {
     fn now_stored(&mut self, now: Now, kept: Box<Kept>) {
         if let Some(record) = &kept.record {
             self.seen.evidence.enter_run(record, now.boot);
-            if self.kept().is_none_or(|before| before.record.as_ref() != Some(record)) {
+            // A promotion that is written down is news to the site that waits for its opening word.
+            let news = |before: &Kept| before.record.as_ref() != Some(record) || before.promotion != kept.promotion;
+            if self.kept().is_none_or(|before| news(&before)) {
                 self.push_soon(now.boot);
             }
         }

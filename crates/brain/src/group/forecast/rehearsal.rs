@@ -4,7 +4,7 @@ use super::Ending;
 use crate::authority::Answer;
 use crate::candidate::Data;
 use crate::candidate::drain::{Applier, Receiver};
-use crate::group::command::{Command, Task};
+use crate::group::command::{Command, RequestKind, Task};
 use crate::group::input::{Facts, Input, Loaded, Outcome, ReplicaFacts, Saved, Saw, Shown, Word};
 use crate::group::{Group, Kept, Notice, Stored};
 use crate::message::{Ack, FencedBy, Grant, Question, QuestionId, StartId};
@@ -205,10 +205,16 @@ impl Rehearsal {
                 let at = self.now.wall;
                 Input::Shown(Shown { labels: true, dns: Ok(()), taints: Ok(()), at })
             }
-            Command::RemoveRequest { .. }
-            | Command::Roll { .. }
-            | Command::ReleasePod { .. }
-            | Command::SetCacheImage { .. } => return,
+            Command::RemoveRequest { kind, .. } => {
+                let mut requests = self.group.seen.requests.clone();
+                match kind {
+                    RequestKind::PlannedFailover => requests.planned = None,
+                    RequestKind::Reclone => requests.reclone = None,
+                    RequestKind::CacheUpgrade => requests.cache_upgrade = None,
+                }
+                Input::Requests(Box::new(requests))
+            }
+            Command::Roll { .. } | Command::ReleasePod { .. } | Command::SetCacheImage { .. } => return,
         };
         self.inputs.push_back(answer);
     }

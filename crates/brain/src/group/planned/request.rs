@@ -1,0 +1,245 @@
+//! The request: accepted, refused, skipped or deferred. It is removed once what became of it is stored.
+
+use super::super::command::{Command, RequestKind};
+use super::super::input::{PlannedWish, Request};
+use super::super::kept::{Kept, Origin, Planned, PlannedPhase, PlannedReason};
+use super::super::save::Plan;
+use super::super::{Group, Notice, Step};
+use super::checks::Refusal;
+use super::told;
+use crate::authority;
+use crate::name::Site;
+use crate::record::{Cause, Record};
+use crate::time::{Now, Wall};
+
+impl Group {
+    pub(super) fn heed_planned_request(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
+        let Some(request) = self.seen.requests.planned.clone() else {
+            self.planning.dealt_with = None;
+            return;
+        };
+        if self.planning.dealt_with.as_ref() == Some(&request.text) {
+            return remove(&request.text, out);
+        }
+        self.planning.dealt_with = None;
+        let kept = plan.kept.clone();
+        match kept.planned.as_ref().filter(|planned| !planned.phase.is_terminal()) {
+            // Its own request, seen again after a crash: it is removed while Pending, see there.
+            Some(planned) if is_of(&request, planned) => {}
+            Some(planned) if planned.phase.is_active() => self.reject_beside(&request, out),
+            // A deferred run whose request was replaced by another one.
+            Some(_) | None => self.take_request(now, &kept, &request, plan),
+        }
+    }
+
+    fn take_request(&mut self, now: Now, kept: &Kept, request: &Request<PlannedWish>, plan: &mut Plan) {
+        let wish = match &request.wish {
+            Ok(wish) => wish,
+            Err(message) => {
+                let target = Site::new("");
+                return self.reject(
+                    now,
+                    kept,
+                    request,
+                    target,
+                    (PlannedReason::InvalidAnnotation, message.clone()),
+                    plan,
+                );
+            }
+        };
+        match self.check_request(now, kept, wish) {
+            Ok(()) => self.accept(now, kept, wish, PlannedPhase::Pending, None, plan),
+            Err(Refusal::AlreadyActive) => {
+                self.planning.dealt_with = Some(request.text.clone());
+                plan.say(Notice::PlannedSkipped { target: wish.site.clone() });
+            }
+            Err(Refusal::Rejected(reason, message)) => {
+                self.reject(now, kept, request, wish.site.clone(), (reason, message), plan);
+            }
+            Err(Refusal::Cooldown(active)) if self.spec.planned.defer => {
+                let already = kept
+                    .planned
+                    .as_ref()
+                    .is_some_and(|planned| planned.retry_after == Some(active.retry_after) && is_of(request, planned));
+                if !already {
+                    self.accept(now, kept, wish, PlannedPhase::Deferred, Some(active.retry_after), plan);
+                }
+            }
+            Err(Refusal::Cooldown(active)) => {
+                let message = format!(
+                    "a failover happened {} s ago; retry after {}",
+                    (active.cooldown.0.saturating_sub(active.remaining.0)) / 1000,
+                    stamp(active.retry_after)
+                );
+                self.reject(now, kept, request, wish.site.clone(), (PlannedReason::CooldownActive, message), plan);
+            }
+        }
+    }
+
+    fn accept(
+        &mut self,
+        now: Now,
+        kept: &Kept,
+        wish: &PlannedWish,
+        phase: PlannedPhase,
+        retry_after: Option<Wall>,
+        plan: &mut Plan,
+    ) {
+        let deferred = retry_after.is_some();
+        let request_id = wish.id.clone().unwrap_or_else(|| format!("{}-{}", wish.site, now.wall.0));
+        let planned = Planned {
+            reason: deferred.then_some(PlannedReason::CooldownActive),
+            message: retry_after
+                .map(|at| format!("waits for the cooldown; retry after {}", stamp(at)))
+                .unwrap_or_default(),
+            phase,
+            retry_after,
+            max_lag_wait: wish.max_lag_wait.unwrap_or(self.spec.planned.max_lag_wait),
+            ..self.new_plan(now, kept, request_id, wish.site.clone(), Origin::Annotation)
+        };
+        plan.say(told(&planned));
+        plan.change().planned = Some(planned);
+    }
+
+    fn new_plan(&self, now: Now, kept: &Kept, request_id: String, target: Site, origin: Origin) -> Planned {
+        let source = kept.record.as_ref().and_then(|record| record.seat.as_ref()).map(|seat| seat.site.clone());
+        Planned {
+            phase: PlannedPhase::Pending,
+            request_id,
+            origin,
+            target,
+            source: source.unwrap_or_else(|| Site::new("")),
+            source_gtid: None,
+            target_gtid: None,
+            started: now.wall,
+            completed: None,
+            transactions_lost: None,
+            reason: None,
+            message: String::new(),
+            max_lag_wait: self.spec.planned.max_lag_wait,
+            drain_timeout: self.spec.planned.drain_timeout,
+            drain_started: None,
+            remaining_connections: None,
+            lag_wait_started: None,
+            retry_after: None,
+            cache: None,
+        }
+    }
+
+    /// The hand-over of an ordered update: the same run, begun without a request.
+    pub(in super::super) fn plan_hand_over(&mut self, now: Now, target: &Site, plan: &mut Plan) {
+        let kept = plan.kept.clone();
+        let id = format!("update-{}-{}", target, now.wall.0);
+        let planned = Planned {
+            phase: PlannedPhase::Validating,
+            ..self.new_plan(now, &kept, id, target.clone(), Origin::OrderedUpdate)
+        };
+        plan.say(told(&planned));
+        plan.change().planned = Some(planned);
+    }
+
+    fn reject(
+        &mut self,
+        now: Now,
+        kept: &Kept,
+        request: &Request<PlannedWish>,
+        target: Site,
+        (reason, message): (PlannedReason, String),
+        plan: &mut Plan,
+    ) {
+        self.planning.dealt_with = Some(request.text.clone());
+        let id = request.wish.as_ref().ok().and_then(|wish| wish.id.clone());
+        let planned = Planned {
+            phase: PlannedPhase::Failed,
+            reason: Some(reason),
+            message: message.clone(),
+            completed: Some(now.wall),
+            ..self.new_plan(now, kept, id.unwrap_or_default(), target, Origin::Annotation)
+        };
+        plan.say(Notice::PlannedRejected { reason, message });
+        plan.change().planned = Some(planned);
+    }
+
+    /// Beside a run in flight: people are told, the run's own status is untouched.
+    fn reject_beside(&mut self, request: &Request<PlannedWish>, out: &mut Step) {
+        self.planning.dealt_with = Some(request.text.clone());
+        let message = "another planned failover is under way".to_owned();
+        out.notices.push(Notice::PlannedRejected { reason: PlannedReason::ConcurrentOperation, message });
+        remove(&request.text, out);
+    }
+
+    /// Accepted and stored: the request is removed, and seen to be gone, before anything follows. Otherwise it would be
+    /// taken for a new one afterwards.
+    pub(super) fn pending(&mut self, _: Now, planned: &Planned, plan: &mut Plan, out: &mut Step) {
+        match self.seen.requests.planned.clone().filter(|request| is_of(request, planned)) {
+            Some(request) => remove(&request.text, out),
+            None => self.enter(PlannedPhase::Validating, plan, |_| {}),
+        }
+    }
+
+    /// All checks once more, then the source is revoked.
+    pub(super) fn validating(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan) {
+        if Self::is_ours(record, planned) {
+            // The revocation was stored, the phase was not.
+            return self.enter(PlannedPhase::Draining, plan, |_| {});
+        }
+        let kept = plan.kept.clone();
+        let by_update = planned.origin == Origin::OrderedUpdate;
+        let quiet = if by_update { Ok(()) } else { self.check_quiet(now, &kept) };
+        let checked = quiet
+            .and_then(|()| self.check_source(&kept, planned))
+            .and_then(|()| self.check_target(now, &kept, &planned.target, planned.max_lag_wait));
+        if let Err((reason, message)) = checked {
+            return self.fail(now, reason, &message, plan);
+        }
+        let cause = if by_update { Cause::OrderedUpdate } else { Cause::Planned };
+        self.enter(PlannedPhase::Draining, plan, |planned| planned.reason = None);
+        plan.set_record(authority::revoke(record, cause, now.wall));
+    }
+
+    fn check_source(&self, kept: &Kept, planned: &Planned) -> Result<(), (PlannedReason, String)> {
+        match self.serving(kept) {
+            Some(member) if member.site == planned.source => Ok(()),
+            Some(member) if member.site == planned.target => {
+                Err((PlannedReason::AlreadyActive, format!("{} is active already", planned.target)))
+            }
+            _ => Err((PlannedReason::SourceCrashed, format!("{} does not serve", planned.source))),
+        }
+    }
+
+    /// Nothing is held up by a deferred run; it goes on when its time has come and its request still stands.
+    pub(super) fn deferred(&mut self, now: Now, planned: &Planned, plan: &mut Plan) {
+        let seat = plan.kept.record.as_ref().and_then(|record| record.seat.as_ref());
+        if seat.is_some_and(|seat| seat.site == planned.target) {
+            return self.fail(now, PlannedReason::AlreadyActive, "the target became active meanwhile", plan);
+        }
+        if !self.seen.requests.planned.as_ref().is_some_and(|request| is_of(request, planned)) {
+            return self.fail(now, PlannedReason::Cancelled, "the request was taken back", plan);
+        }
+        if planned.retry_after.is_none_or(|at| now.wall >= at) {
+            let source = seat.map_or_else(|| planned.source.clone(), |seat| seat.site.clone());
+            self.enter(PlannedPhase::Pending, plan, |planned| {
+                planned.reason = None;
+                planned.message = String::new();
+                planned.retry_after = None;
+                planned.source = source;
+            });
+        }
+    }
+}
+
+/// Whether that request is the one that the run was accepted from.
+fn is_of(request: &Request<PlannedWish>, planned: &Planned) -> bool {
+    let Ok(wish) = &request.wish else { return false };
+    let same_id = wish.id.as_ref().is_none_or(|id| *id == planned.request_id);
+    planned.origin == Origin::Annotation && wish.site == planned.target && same_id
+}
+
+fn remove(text: &str, out: &mut Step) {
+    out.commands.push(Command::RemoveRequest { kind: RequestKind::PlannedFailover, text: text.to_owned() });
+}
+
+/// RFC 3339, to the second.
+fn stamp(at: Wall) -> String {
+    at.to_string()
+}

@@ -1,0 +1,176 @@
+//! Planned failovers among obedient sites.
+
+use crate::group::forecast::Rehearsal;
+use crate::group::input::{Input, PlannedWish, Request, Requests};
+use crate::group::kept::{PlannedPhase, PlannedReason};
+use crate::group::tests::{running, told, write};
+use crate::group::{Notice, Task};
+use crate::name::Site;
+use crate::record::{Cause, Phase, ProofKind};
+use crate::time::Millis;
+
+const MINUTE: Millis = Millis::from_secs(60);
+
+fn site(name: &str) -> Site {
+    Site::new(name)
+}
+
+fn ask(stage: &mut Rehearsal, to: &str) {
+    let wish = PlannedWish { site: site(to), max_lag_wait: None, id: None };
+    let planned = Some(Request { text: to.to_owned(), wish: Ok(wish) });
+    stage.tell(Input::Requests(Box::new(Requests { planned, ..Requests::default() })));
+}
+
+fn outcome(stage: &Rehearsal) -> Option<(PlannedPhase, Option<PlannedReason>)> {
+    stage.store.planned.as_ref().map(|planned| (planned.phase, planned.reason))
+}
+
+fn is_over(stage: &Rehearsal) -> bool {
+    stage.store.planned.as_ref().is_some_and(|planned| planned.phase.is_terminal())
+}
+
+#[test]
+fn a_planned_failover_loses_nothing_and_takes_no_lease_wait() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    let before = stage.now.boot;
+    ask(&mut stage, "pdx");
+    assert!(stage.play(MINUTE, is_over), "{:?} {:?}", outcome(&stage), stage.group.obstacle);
+    assert_eq!(outcome(&stage), Some((PlannedPhase::Succeeded, None)), "{:?}", stage.store.planned);
+    assert_eq!(stage.writer(), Some(site("pdx")));
+    let planned = stage.store.planned.clone().expect("a run");
+    assert_eq!(planned.transactions_lost, Some(0));
+    assert_eq!(planned.message, "promoted pdx, 0 transactions lost");
+    let record = stage.store.record.clone().expect("a record");
+    assert_eq!(record.cause, Cause::Planned);
+    assert_eq!(record.proof.map(|proof| proof.kind), Some(ProofKind::FencedBySidecar));
+    assert!(stage.now.boot.since(before) < Millis::from_secs(3), "{:?}", stage.now.boot.since(before));
+}
+
+#[test]
+fn what_a_request_is_refused_for() {
+    let rows: [(&str, fn(&mut Rehearsal), Option<PlannedReason>); 6] = [
+        ("lax", |_| {}, Some(PlannedReason::UnknownSite)),
+        ("fra", |_| {}, Some(PlannedReason::UnknownSite)),
+        ("iad", |_| {}, None),
+        ("pdx", |stage| stage.kill(&Site::new("pdx")), Some(PlannedReason::TargetUnhealthy)),
+        ("pdx", |stage| pause(stage), Some(PlannedReason::Paused)),
+        ("pdx", |stage| lag(stage), Some(PlannedReason::TargetUnhealthy)),
+    ];
+    for (to, before, expected) in rows {
+        let mut stage = running(&["iad", "pdx", "fra:dr"]);
+        before(&mut stage);
+        stage.play(Millis::from_secs(15), |_| false);
+        let epoch = stage.store.epoch();
+        ask(&mut stage, to);
+        stage.play(Millis::from_secs(2), |_| false);
+        assert_eq!(outcome(&stage).and_then(|(_, reason)| reason), expected, "{to}: {:?}", told(&stage));
+        assert_eq!(stage.store.record.as_ref().map(|record| record.phase), Some(Phase::Stable), "{to}: never fenced");
+        assert!(stage.store.epoch() <= epoch + 1, "{to}: never fenced");
+        let word = if expected.is_some() { "PlannedRejected" } else { "PlannedSkipped" };
+        assert!(told(&stage).contains(&word.to_owned()), "{to}: {:?}", told(&stage));
+    }
+}
+
+fn pause(stage: &mut Rehearsal) {
+    stage.group.spec.paused = Some(crate::group::spec::Pause { reason: "maintenance".to_owned(), until: None });
+}
+
+fn lag(stage: &mut Rehearsal) {
+    let pdx = stage.actors.get_mut(&Site::new("pdx")).expect("pdx");
+    pdx.facts.replica.as_mut().expect("replica").behind = Some(Millis::from_secs(1200));
+}
+
+#[test]
+fn inside_the_cooldown_it_is_rejected_or_deferred() {
+    for defer in [false, true] {
+        let mut stage = running(&["iad", "pdx", "fra"]);
+        stage.group.spec.planned.defer = defer;
+        ask(&mut stage, "pdx");
+        assert!(stage.play(MINUTE, |stage| stage.writer() == Some(site("pdx"))));
+        crate::group::tests::follow_all(&mut stage, &site("pdx"));
+        stage.tell(Input::Requests(Box::default()));
+        stage.play(Millis::from_secs(10), |_| false);
+        ask(&mut stage, "fra");
+        stage.play(Millis::from_secs(2), |_| false);
+        let expected = if defer { PlannedPhase::Deferred } else { PlannedPhase::Failed };
+        assert_eq!(outcome(&stage), Some((expected, Some(PlannedReason::CooldownActive))));
+        let moved = stage.play(Millis::from_secs(400), |stage| stage.writer() == Some(site("fra")));
+        assert_eq!(moved, defer, "{:?}", stage.store.planned);
+    }
+}
+
+#[test]
+fn a_target_that_does_not_catch_up_gives_authority_back_to_the_source() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    write(&mut stage, "1:11-20");
+    stage.actors.get_mut(&site("pdx")).expect("pdx").refuses = Some(|task| matches!(task, Task::WaitFor { .. }));
+    stage.group.spec.planned.max_lag_wait = Millis::from_secs(20);
+    ask(&mut stage, "pdx");
+    assert!(stage.play(MINUTE, is_over), "{:?} {:?}", outcome(&stage), stage.group.obstacle);
+    assert_eq!(outcome(&stage), Some((PlannedPhase::Failed, Some(PlannedReason::LagTimeout))));
+    assert_eq!(stage.writer(), Some(site("iad")));
+    assert_eq!(stage.store.record.as_ref().map(|record| record.cause), Some(Cause::Rollback));
+    assert_eq!(stage.store.last_failover, None);
+}
+
+#[test]
+fn a_source_that_dies_on_the_way_is_an_emergency() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    write(&mut stage, "1:11-20");
+    stage.actors.get_mut(&site("pdx")).expect("pdx").refuses = Some(|task| matches!(task, Task::WaitFor { .. }));
+    ask(&mut stage, "pdx");
+    assert!(stage.play(MINUTE, |stage| outcome(stage).is_some_and(|(phase, _)| phase == PlannedPhase::WaitingForLag)));
+    stage.kill(&site("iad"));
+    assert!(stage.play(MINUTE, is_over), "{:?}", outcome(&stage));
+    assert_eq!(outcome(&stage), Some((PlannedPhase::Failed, Some(PlannedReason::SourceCrashed))));
+    assert!(
+        stage.play(MINUTE, |stage| stage.writer().is_some_and(|now| now != site("iad"))),
+        "{:?}",
+        stage.group.obstacle
+    );
+}
+
+#[test]
+fn a_new_leader_goes_on_wherever_the_old_one_stopped() {
+    for stop in 0..60 {
+        let mut stage = running(&["iad", "pdx", "fra"]);
+        stage.stop_after(stop);
+        ask(&mut stage, "pdx");
+        stage.play(MINUTE, |stage| stage.is_stopped());
+        let accepted = stage.store.planned.is_some();
+        let mut stage = stage.with_new_leader();
+        if !accepted {
+            ask(&mut stage, "pdx");
+        }
+        assert!(stage.play(MINUTE, is_over), "stopped after {stop}: {:?} {:?}", outcome(&stage), stage.group.obstacle);
+        let expected = match outcome(&stage) {
+            Some((PlannedPhase::Succeeded, None)) => "pdx",
+            _ => "iad",
+        };
+        assert!(
+            stage.play(MINUTE, |stage| stage.writer() == Some(site(expected))),
+            "stopped after {stop}: {:?}",
+            outcome(&stage)
+        );
+        assert_eq!(stage.store.planned.as_ref().and_then(|planned| planned.transactions_lost).unwrap_or(0), 0);
+    }
+}
+
+#[test]
+fn the_story_is_told_in_order() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    stage.told.clear();
+    ask(&mut stage, "pdx");
+    stage.play(MINUTE, is_over);
+    let phases: Vec<PlannedPhase> = stage
+        .told
+        .iter()
+        .filter_map(|(_, notice)| match notice {
+            Notice::PlannedChanged { phase, .. } => Some(*phase),
+            _ => None,
+        })
+        .collect();
+    use PlannedPhase::{Draining, Pending, Promoting, Resuming, Succeeded, Validating, WaitingForLag};
+    let expected = [Pending, Validating, Draining, Draining, WaitingForLag, Promoting, Resuming, Succeeded];
+    assert_eq!(phases, expected);
+}
