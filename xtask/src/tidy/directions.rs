@@ -26,6 +26,7 @@ const TABLE: &[Rule] = &[
         may_use: &["bloodraven-gtid"],
         never: &["tokio", "kube-core", "kube-client", "hyper", "rand", "serde", "serde_core", "tracing", "log"],
     },
+    Rule { name: "bloodraven-wire", may_use: &["bloodraven-brain", "bloodraven-gtid"], never: RUNTIMES },
     Rule { name: "bloodraven-sim", may_use: &["bloodraven-brain", "bloodraven-gtid"], never: RUNTIMES },
     Rule { name: "bloodraven-testbed", may_use: &[], never: &[] },
     Rule { name: "bloodraven", may_use: &["bloodraven-api", "bloodraven-gtid"], never: &[] },
