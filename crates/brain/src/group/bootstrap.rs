@@ -13,6 +13,7 @@ use crate::time::Now;
 use crate::topology::{AuthorityUnknown, SplitBrain, SplitBrainAnswer};
 use bloodraven_gtid::GtidSet;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// What a group without a known holder waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +36,31 @@ pub enum Waiting {
     Incomparable(Vec<Site>),
     /// What there is, is on a site that is never promoted.
     NoCandidate(Vec<Site>),
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |sites: &[Site]| sites.iter().map(Site::as_str).collect::<Vec<_>>().join(", ");
+        match self {
+            Self::ForAnyone => f.write_str("no sidecar has answered yet"),
+            Self::SplitBrain(sites) => {
+                write!(f, "{} are writable; name one in splitBrainPolicy.preferSite", names(sites))
+            }
+            Self::Unheard(sites) => write!(f, "waiting for {} to answer", names(sites)),
+            Self::Release(missing) if missing.silent.is_empty() => f.write_str("waiting until every lease has run out"),
+            Self::Release(missing) => {
+                let silent: Vec<&str> = missing.silent.iter().map(|member| member.site.as_str()).collect();
+                write!(f, "waiting until {} is known to be fenced", silent.join(", "))
+            }
+            Self::UnknownInstance => f.write_str("a pod exists whose sidecar has not answered"),
+            Self::Unreachable(sites) => write!(f, "there are data, and {} cannot be compared", names(sites)),
+            Self::Draining(site) => write!(f, "{site} applies what it received"),
+            Self::Incomparable(sites) => {
+                write!(f, "each of {} has what the others lack; name one in splitBrainPolicy.preferSite", names(sites))
+            }
+            Self::NoCandidate(sites) => write!(f, "only {} has data, and it is never promoted", names(sites)),
+        }
+    }
 }
 
 impl Group {

@@ -25,6 +25,7 @@ mod planned;
 mod push;
 mod reclone;
 mod recovery;
+pub mod report;
 mod revoking;
 mod save;
 pub mod seen;

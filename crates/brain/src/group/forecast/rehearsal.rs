@@ -32,6 +32,8 @@ pub(crate) struct Rehearsal {
     pub(crate) told: Vec<(Millis, Notice)>,
     next_poll: Boot,
     inputs: VecDeque<Input>,
+    /// What nobody here carries out.
+    pub(crate) unperformed: Vec<Command>,
     /// So many commands are carried out still; the leader dies before the next one.
     commands_left: Option<usize>,
 }
@@ -91,6 +93,7 @@ impl Rehearsal {
             told: Vec::new(),
             next_poll: now.boot,
             inputs: VecDeque::new(),
+            unperformed: Vec::new(),
             commands_left: None,
         })
     }
@@ -98,7 +101,18 @@ impl Rehearsal {
     /// A world that begins now, around a leader that knows nothing yet.
     pub(crate) fn new(group: Group, now: Now, store: Kept, actors: BTreeMap<Site, Actor>) -> Self {
         let (told, inputs) = (Vec::new(), VecDeque::new());
-        Self { group, now, began: now.boot, store, actors, told, next_poll: now.boot, inputs, commands_left: None }
+        Self {
+            group,
+            now,
+            began: now.boot,
+            store,
+            actors,
+            told,
+            next_poll: now.boot,
+            inputs,
+            unperformed: Vec::new(),
+            commands_left: None,
+        }
     }
 
     fn may_perform(&mut self) -> bool {
@@ -214,7 +228,9 @@ impl Rehearsal {
                 }
                 Input::Requests(Box::new(requests))
             }
-            Command::Roll { .. } | Command::ReleasePod { .. } | Command::SetCacheImage { .. } => return,
+            Command::Roll { .. } | Command::ReleasePod { .. } | Command::SetCacheImage { .. } => {
+                return self.unperformed.push(command);
+            }
         };
         self.inputs.push_back(answer);
     }

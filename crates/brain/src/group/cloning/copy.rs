@@ -1,0 +1,92 @@
+//! Copying: the task is begun once by each leader that finds it stored, and its end decides.
+//!
+//! A leader that finds a copy it did not begin reads the site first. An automatic one goes on only if the site is still
+//! empty, or straight to replication if the primary has all that it holds; anything else is somebody's data. One that was
+//! asked for is begun anew: a copy over a copy loses nothing, and old data cannot be told from the new by their sets. The
+//! server refuses a second copy beside one that runs.
+
+use super::{Ended, PHASE_BOUND, fail, go_to};
+use crate::group::command::Task;
+use crate::group::kept::{CloneKept, ClonePhase, CloneSource};
+use crate::group::recovery::Footing;
+use crate::group::save::Plan;
+use crate::group::{Group, Step};
+use crate::name::Site;
+use crate::site::State;
+use crate::time::Now;
+
+impl Group {
+    pub(super) fn copy(&mut self, now: Now, site: &Site, clone: &CloneKept, plan: &mut Plan, out: &mut Step) {
+        let attempt = (site.clone(), clone.attempts);
+        let ended = self.cloning.ended.as_ref().filter(|(of, _)| *of == attempt).map(|(_, ended)| ended.clone());
+        if let Some(ended) = ended {
+            return self.copy_ended(now, site, clone, &ended, plan, out);
+        }
+        if self.runs(|at, task| at == site && matches!(task, Task::Clone { .. })) {
+            let gone = self.seen.site(site).is_some_and(|seen| seen.watch.state == State::Unreachable);
+            if gone && clone.phase == ClonePhase::Cloning {
+                go_to(plan, site, clone, ClonePhase::WaitingForRestart, "the server starts anew");
+            }
+        } else if self.cloning.began.as_ref() == Some(&attempt) {
+            let why = format!("no end was seen within {} s", self.spec.clone_timeout.0 / 1000);
+            self.attempt_failed(now, site, clone, &why, plan, out);
+        } else {
+            self.begin_copy(now, site, clone, plan, out);
+        }
+    }
+
+    fn copy_ended(&mut self, now: Now, site: &Site, clone: &CloneKept, ended: &Ended, plan: &mut Plan, out: &mut Step) {
+        match ended {
+            Ended::Copied => go_to(plan, site, clone, ClonePhase::SetupReplication, "the copy is complete"),
+            Ended::Failed(why) => self.attempt_failed(now, site, clone, why, plan, out),
+            Ended::Refused(why) => {
+                self.cloning.refused.insert(site.clone());
+                self.attempt_failed(now, site, clone, &format!("login refused: {why}"), plan, out);
+            }
+        }
+    }
+
+    /// Everything is looked at once more, at the moment of beginning.
+    fn begin_copy(&mut self, now: Now, site: &Site, clone: &CloneKept, plan: &mut Plan, out: &mut Step) {
+        let kept = plan.kept.clone();
+        let age = self.phase_age(now, site, clone);
+        let footing = match self.footing(now, &kept) {
+            Ok(footing) => footing,
+            Err(why) => return self.wait_with_clone(now, site, clone, &why.to_string(), plan),
+        };
+        Self::waits_no_more(site, clone, plan);
+        if footing.primary.site == *site {
+            return self.attempt_failed(now, site, clone, "the site has authority now", plan, out);
+        }
+        if !self.may_receive(&footing, site) {
+            if age >= PHASE_BOUND {
+                self.attempt_failed(now, site, clone, "the site does not answer, or is not fenced", plan, out);
+            }
+            return;
+        }
+        if clone.source == CloneSource::Reclone {
+            return self.order_copy(now, site, clone, &footing, out);
+        }
+        let Some(facts) = self.closed_facts(site, footing.tenure) else { return };
+        match self.finding(now, &footing, site, &facts) {
+            None => self.read_primary(now, &footing, out),
+            Some(verdict) if verdict.empty => self.order_copy(now, site, clone, &footing, out),
+            Some(verdict) if verdict.missing.is_empty() => {
+                go_to(plan, site, clone, ClonePhase::SetupReplication, "an earlier copy is complete");
+            }
+            Some(_) => {
+                self.cloning.refused.insert(site.clone());
+                self.attempt_failed(now, site, clone, "it has what the primary lacks", plan, out);
+            }
+        }
+    }
+
+    fn order_copy(&mut self, now: Now, site: &Site, clone: &CloneKept, footing: &Footing, out: &mut Step) {
+        let donor = footing.primary.site.clone();
+        if self.may_change(now, site) && self.begin(now, site, Task::Clone { donor }, out) {
+            self.cloning.began = Some((site.clone(), clone.attempts));
+            self.cloning.ended = None;
+            self.cloning.refused.remove(site);
+        }
+    }
+}

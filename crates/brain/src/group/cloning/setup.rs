@@ -1,0 +1,75 @@
+//! A copy is complete: the site is attached to the primary, and the clone is over when it follows.
+
+use super::{PHASE_BOUND, go_to};
+use crate::group::command::Task;
+use crate::group::input::Facts;
+use crate::group::kept::{CloneKept, ClonePhase, Recovery};
+use crate::group::recovery::{Footing, block, note, stopped_without_error};
+use crate::group::save::Plan;
+use crate::group::{Group, Step};
+use crate::name::Site;
+use crate::time::Now;
+use bloodraven_gtid::GtidSet;
+
+impl Group {
+    pub(super) fn set_up(&mut self, now: Now, site: &Site, clone: &CloneKept, plan: &mut Plan, out: &mut Step) {
+        let kept = plan.kept.clone();
+        let age = self.phase_age(now, site, clone);
+        let footing = match self.footing(now, &kept) {
+            Ok(footing) => footing,
+            Err(why) => return self.wait_with_clone(now, site, clone, &why.to_string(), plan),
+        };
+        Self::waits_no_more(site, clone, plan);
+        if footing.primary.site == *site {
+            return self.attempt_failed(now, site, clone, "the site has authority now", plan, out);
+        }
+        if age >= PHASE_BOUND {
+            let why = self.replication_trouble(site).unwrap_or_else(|| "it does not follow".to_owned());
+            return self.attempt_failed(now, site, clone, &format!("replication was not set up: {why}"), plan, out);
+        }
+        // What was read before the copy ended is about another server.
+        let read_since =
+            self.phase_began().is_some_and(|since| self.seen.site(site).is_some_and(|seen| seen.facts_at > since));
+        if !read_since {
+            self.begin(now, site, Task::Read, out);
+        } else if let Some(facts) = self.closed_facts(site, footing.tenure) {
+            self.follow_after_copy(now, site, clone, &footing, &facts, plan, out);
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one site as it is stored and as it is seen")]
+    fn follow_after_copy(
+        &mut self,
+        now: Now,
+        site: &Site,
+        clone: &CloneKept,
+        footing: &Footing,
+        facts: &Facts,
+        plan: &mut Plan,
+        out: &mut Step,
+    ) {
+        let Some(verdict) = self.finding(now, footing, site, facts) else {
+            return self.read_primary(now, footing, out);
+        };
+        if verdict.is_divergent() {
+            // The donor was another one, and had what this primary lacks.
+            block(plan, site, &verdict.missing);
+            self.cloning.refused.insert(site.clone());
+            return self.attempt_failed(now, site, clone, "the copy has what the primary lacks", plan, out);
+        }
+        let replica = facts.replica.as_ref();
+        match replica.filter(|replica| replica.source.as_ref() == Some(&footing.primary.site)) {
+            None => self.attach(now, footing, site, &verdict, out),
+            Some(replica) if stopped_without_error(replica) => {
+                self.act_on_reading(now, site, Task::StartReplica, out);
+            }
+            Some(_) => {
+                let follows = self.seen.site(site).is_some_and(|seen| seen.following >= 2);
+                if follows && self.request_is_gone(now, site, clone, out) {
+                    note(plan, site, Recovery::None, GtidSet::new());
+                    go_to(plan, site, clone, ClonePhase::Done, "it follows the primary");
+                }
+            }
+        }
+    }
+}

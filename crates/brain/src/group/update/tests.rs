@@ -1,0 +1,119 @@
+//! Ordered updates among obedient sites: order, one site at a time, the primary last.
+
+use crate::group::forecast::Rehearsal;
+use crate::group::input::{Input, Rollout};
+use crate::group::kept::UpdatePhase;
+use crate::group::tests::{follow_all, running, told};
+use crate::group::{Command, Notice};
+use crate::name::{Instance, Site};
+use crate::time::Millis;
+use std::collections::BTreeMap;
+
+fn site(name: &str) -> Site {
+    Site::new(name)
+}
+
+fn drift(stage: &mut Rehearsal, sites: &[&str]) {
+    let mut estate = stage.group.seen.estate.clone().unwrap_or_default();
+    estate.rollouts = stage.group.spec.names().into_iter().map(|site| (site, Rollout::Current)).collect();
+    for name in sites {
+        estate.rollouts.insert(site(name), Rollout::Drifted);
+    }
+    stage.tell(Input::Estate(Box::new(estate)));
+}
+
+/// A rolled site comes back as a new instance that follows the primary; returns the order of rolling.
+fn play_rolling(stage: &mut Rehearsal, rounds: usize) -> Vec<Site> {
+    let mut order = Vec::new();
+    for _ in 0..rounds {
+        stage.play(Millis::from_secs(1), |_| false);
+        for command in std::mem::take(&mut stage.unperformed) {
+            let Command::Roll { site } = command else { continue };
+            if order.last() == Some(&site) {
+                continue;
+            }
+            assert_ne!(stage.writer().as_ref(), Some(&site), "the primary is never rolled while it serves");
+            let mut estate = stage.group.seen.estate.clone().unwrap_or_default();
+            estate.rollouts.insert(site.clone(), Rollout::Current);
+            let now = stage.now.boot;
+            let actor = stage.actors.get_mut(&site).expect("its actor");
+            actor.instance = Instance::new(&format!("pod-{site}-{}", order.len()), "s1");
+            (actor.born, actor.epoch) = (now, None);
+            order.push(site);
+            stage.tell(Input::Estate(Box::new(estate)));
+        }
+        if let Some(primary) = stage.writer() {
+            follow_all(stage, &primary);
+        }
+    }
+    order
+}
+
+#[test]
+fn followers_first_then_a_hand_over_then_the_old_primary() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    drift(&mut stage, &["iad", "pdx", "fra"]);
+    let order = play_rolling(&mut stage, 400);
+    assert_eq!(order, [site("pdx"), site("iad"), site("fra")], "{:?}", stage.store.update);
+    assert_eq!(stage.writer(), Some(site("pdx")));
+    assert_eq!(stage.store.update.as_ref().map(|update| update.phase), Some(UpdatePhase::Complete));
+}
+
+#[test]
+fn a_follower_alone_needs_no_hand_over() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    drift(&mut stage, &["fra"]);
+    assert_eq!(play_rolling(&mut stage, 120), [site("fra")]);
+    assert_eq!(stage.writer(), Some(site("iad")));
+}
+
+#[test]
+fn the_primary_alone_hands_over_first() {
+    let mut stage = running(&["iad", "pdx"]);
+    drift(&mut stage, &["iad"]);
+    assert_eq!(play_rolling(&mut stage, 200), [site("iad")], "{:?} {:?}", stage.store.update, stage.store.planned);
+    assert_eq!(stage.writer(), Some(site("pdx")));
+}
+
+#[test]
+fn nothing_is_rolled_while_another_site_is_down() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    stage.kill(&site("fra"));
+    stage.play(Millis::from_secs(20), |_| false);
+    drift(&mut stage, &["iad", "pdx"]);
+    assert_eq!(play_rolling(&mut stage, 60), []);
+    // A drifted follower that is down anyway is rolled first.
+    drift(&mut stage, &["fra", "pdx"]);
+    stage.unperformed.clear();
+    stage.play(Millis::from_secs(3), |_| false);
+    assert_eq!(stage.store.update.as_ref().and_then(|update| update.site.clone()), Some(site("fra")));
+}
+
+#[test]
+fn what_stands_in_the_way_is_told() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    drift(&mut stage, &["pdx"]);
+    stage.play(Millis::from_secs(1), |stage| stage.store.update.is_some());
+    stage.kill(&site("fra"));
+    // Rolling was asked for before; the world never did it, and now another site is down.
+    stage.play(Millis::from_secs(20), |_| false);
+    let stopped = stage.store.update.as_ref().and_then(|update| update.stopped.clone());
+    assert!(stopped.is_some_and(|why| why.contains("another site is down")), "{:?}", told(&stage));
+    assert!(stage.told.iter().any(|(_, notice)| matches!(notice, Notice::UpdateChanged { stopped: Some(_), .. })));
+}
+
+#[test]
+fn recreate_rolls_all_at_once() {
+    let mut stage = running(&["iad", "pdx"]);
+    stage.group.spec.update = crate::group::spec::UpdateStrategy::Recreate;
+    drift(&mut stage, &["iad", "pdx"]);
+    let rolled: BTreeMap<Site, ()> = stage
+        .unperformed
+        .iter()
+        .filter_map(|command| match command {
+            Command::Roll { site } => Some((site.clone(), ())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(rolled.into_keys().collect::<Vec<_>>(), [site("iad"), site("pdx")]);
+}
