@@ -123,6 +123,10 @@ impl Group {
         let record = kept.as_ref().and_then(|kept| kept.record.as_ref());
         if let Some(record) = record {
             self.seen.evidence.take(record, &word.ack, now.boot, word.lay);
+            // Only its own word: one that was handed on may be of an earlier state.
+            if word.via.is_none() {
+                self.seen.superseded = authority::ended_by_newer_store(record, &word.ack);
+            }
         }
         self.seen.evidence.highest = self.seen.evidence.highest.max(word.ack.epoch.unwrap_or(0));
         let epoch = record.map(|record| record.epoch);

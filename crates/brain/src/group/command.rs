@@ -100,7 +100,8 @@ pub enum Command {
 pub enum Task {
     /// Read everything that a poll reads, now.
     Read,
-    /// `super_read_only=ON`, applications' sessions ended: a help, never a proof. The session is ended when this ends.
+    /// `super_read_only=ON`, applications' sessions ended, then read: a help, never a proof. The session is ended when this
+    /// ends.
     Fence,
     /// End the applications' sessions once; tells how many are left.
     EndSessions,

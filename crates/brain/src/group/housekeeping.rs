@@ -31,6 +31,10 @@ impl Group {
                 out.commands.push(Command::ReleasePod { uid: pod.uid.clone() });
             }
         }
+        for member in self.seen.superseded.clone() {
+            self.seen.evidence.take_end(&member, now.boot);
+            next = authority::note_end(&next, &member, now.wall);
+        }
         if next != *record {
             plan.set_record(next);
         }

@@ -3,6 +3,7 @@
 //!
 //! In: nothing; these are words. Must not: hold what polls and sidecars say anew every second.
 
+use crate::authority;
 use crate::name::Site;
 use crate::record::{Epoch, Record};
 use crate::time::{Millis, Wall};
@@ -344,6 +345,31 @@ pub enum CacheUpgradePhase {
 }
 
 impl Kept {
+    /// What the two stored copies come to: the annotation holds the record and the last move, the status everything.
+    /// What only the status holds belongs to the tenure of the record beside it; under a later one it says nothing.
+    #[must_use]
+    pub fn join(record: Option<Record>, last_failover: Option<Move>, status: Self) -> Self {
+        let joined = match (record, status.record.clone()) {
+            (Some(one), Some(other)) => Some(authority::join(one, other)),
+            (one, other) => one.or(other),
+        };
+        let newer = match (last_failover, status.last_failover.clone()) {
+            (Some(one), Some(other)) => Some(if one.at > other.at { one } else { other }),
+            (one, other) => one.or(other),
+        };
+        status.under(joined, newer)
+    }
+
+    /// The same, with the record and the last move as they are now known to be stored.
+    #[must_use]
+    pub(super) fn under(self, record: Option<Record>, last_failover: Option<Move>) -> Self {
+        let tenure = |record: &Option<Record>| record.as_ref().map_or(0, |record| record.tenure);
+        let same_tenure = tenure(&record) == tenure(&self.record);
+        let promotion = self.promotion.filter(|_| same_tenure);
+        let unapplied = if same_tenure { self.unapplied } else { GtidSet::new() };
+        Self { record, last_failover, promotion, unapplied, ..self }
+    }
+
     /// The record's epoch; 0 without one.
     pub fn epoch(&self) -> Epoch {
         self.record.as_ref().map_or(0, |record| record.epoch)

@@ -42,6 +42,7 @@ pub use command::{Command, Outward, SaveId, Task, WorkId};
 pub use input::Input;
 pub use kept::Kept;
 pub use notice::Notice;
+pub use recovery::{Convergence, ConvergenceReason, ConvergenceState};
 pub use seen::Seen;
 pub use spec::Spec;
 
@@ -219,7 +220,8 @@ impl Group {
         self.judge(now, &kept, out);
         self.push_views(now, &kept, out);
         self.fence_writers(now, &kept, out);
-        if self.saving.is_none() {
+        // Nothing is decided on top of what is not stored, nor while it could not be stored.
+        if self.saving.is_none() && now.boot >= self.save_not_before {
             self.obstacle = None;
             let mut plan = Plan::new(kept, self.owed.take());
             for part in PARTS {
@@ -228,7 +230,7 @@ impl Group {
                     break;
                 }
             }
-            self.save(now, plan, out);
+            self.save(plan, out);
         }
         self.show(now, out);
     }

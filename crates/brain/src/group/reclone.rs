@@ -174,25 +174,24 @@ fn accept(plan: &mut Plan, site: &Site) {
 
 /// Whether the admin knows what is lost.
 fn consents(consent: &Consent, divergent: &GtidSet, group: &str) -> Result<(), String> {
-    let shown = divergent.to_string();
-    match consent {
-        Consent::None | Consent::Confirm(_) if !divergent.is_empty() => Err(format!(
-            "reclone-site: the site has divergentGtid; write <site>:<its first {PREFIX} or more characters>"
-        )),
-        Consent::None => Ok(()),
-        Consent::Confirm(name) if name == group => Ok(()),
-        Consent::Confirm(name) => {
-            Err(format!("reclone-site: confirm={name} does not name this group; write confirm={group}"))
+    let because = if divergent.is_empty() {
+        match consent {
+            Consent::Confirm(name) if name != group => format!("confirm={name} does not name this group"),
+            Consent::None | Consent::Confirm(_) => return Ok(()),
+            Consent::Prefix(_) => format!("the site has no divergentGtid; write <site> or <site>:confirm={group}"),
         }
-        Consent::Prefix(_) if divergent.is_empty() => {
-            Err(format!("reclone-site: the site has no divergentGtid; write <site> or <site>:confirm={group}"))
+    } else {
+        let shown = divergent.to_string();
+        match consent {
+            Consent::Prefix(prefix) if prefix.chars().count() < PREFIX => {
+                format!("\"{prefix}\" is shorter than {PREFIX} characters of divergentGtid")
+            }
+            Consent::Prefix(prefix) if shown.starts_with(prefix.as_str()) => return Ok(()),
+            Consent::Prefix(prefix) => format!("\"{prefix}\" is not the beginning of divergentGtid"),
+            Consent::None | Consent::Confirm(_) => {
+                format!("the site has divergentGtid; write <site>:<its first {PREFIX} or more characters>")
+            }
         }
-        Consent::Prefix(prefix) if prefix.chars().count() < PREFIX => {
-            Err(format!("reclone-site: \"{prefix}\" is shorter than {PREFIX} characters of divergentGtid"))
-        }
-        Consent::Prefix(prefix) if !shown.starts_with(prefix.as_str()) => {
-            Err(format!("reclone-site: \"{prefix}\" is not the beginning of divergentGtid"))
-        }
-        Consent::Prefix(_) => Ok(()),
-    }
+    };
+    Err(format!("reclone-site: {because}"))
 }

@@ -98,16 +98,11 @@ impl Group {
     }
 
     /// Stores the plan, unless it is what is stored already.
-    pub(super) fn save(&mut self, now: Now, plan: Plan, out: &mut Step) {
+    pub(super) fn save(&mut self, plan: Plan, out: &mut Step) {
         let Plan { kept, next, notices } = plan;
         let Some(next) = next.filter(|next| **next != *kept) else {
             return out.notices.extend(notices);
         };
-        if now.boot < self.save_not_before {
-            // What was decided is decided again when writing is due; what was owed stays owed.
-            self.owed = (next.record == kept.record && next.last_failover == kept.last_failover).then_some(next);
-            return;
-        }
         let id = SaveId(self.take_id());
         out.commands.push(Command::Save { id, kept: next.clone() });
         self.saving = Some(Saving { id, next, notices });
@@ -126,9 +121,7 @@ impl Group {
                 self.now_stored(now, saving.next);
             }
             Saved::RecordOnly => {
-                let mut kept = Kept::clone(&before);
-                kept.record.clone_from(&saving.next.record);
-                kept.last_failover.clone_from(&saving.next.last_failover);
+                let kept = Kept::clone(&before).under(saving.next.record.clone(), saving.next.last_failover.clone());
                 out.notices.extend(record_notice(&before, &kept));
                 out.notices.extend(saving.notices);
                 self.now_stored(now, Box::new(kept));

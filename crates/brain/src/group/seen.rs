@@ -25,6 +25,8 @@ pub struct Seen {
     pub estate: Option<Estate>,
     /// Requests that stand on the group.
     pub requests: Requests,
+    /// Older stores of a pod that reported a newer one: ended, and not written down yet.
+    pub superseded: Vec<Member>,
     /// The last move, on the steady clock.
     pub last_failover: Option<LastFailover>,
     /// How far the outside follows.
@@ -69,6 +71,8 @@ pub struct SiteSeen {
     pub drain: Option<DrainSeen>,
     /// It was opened by hand; a request until the holder serves or the move has ended.
     pub opened_by_hand: bool,
+    /// When the next SQL fence may be sent.
+    pub fence_due: Boot,
     /// Failed tasks that change replication, in a row, and when the next may be tried.
     pub change: Attempt,
     /// What its cache said last; the outer none: not polled yet, the inner: it does not answer.
@@ -105,6 +109,7 @@ impl Seen {
             sites: BTreeMap::new(),
             estate: None,
             requests: Requests::default(),
+            superseded: Vec::new(),
             last_failover: None,
             shown: None,
             attempt: Attempt::default(),
@@ -163,6 +168,7 @@ impl SiteSeen {
             push_due: Boot(0),
             drain: None,
             opened_by_hand: false,
+            fence_due: Boot(0),
             change: Attempt::default(),
             cache: None,
         }

@@ -6,6 +6,9 @@ use super::{Group, Kept, Notice, Step};
 use crate::time::{Millis, Now};
 use crate::topology::WriterReason;
 
+/// Between two SQL fences of one site: the first one's effect has to be read.
+const AGAIN: Millis = Millis(250);
+
 /// The revoked holder's own sidecar has so long before SQL helps.
 pub(super) const SIDECAR_FIRST: Millis = Millis(1000);
 
@@ -15,13 +18,18 @@ impl Group {
         for writer in writers {
             // A poll has to have seen it; a second pod that only speaks is out of SQL's reach.
             let polled = writer.pair.is_some();
+            let rested = self.seen.site(&writer.site).is_none_or(|seen| now.boot >= seen.fence_due);
             let noted = writer.why != WriterReason::Revoked || self.fence_is_noted(kept);
             if polled
+                && rested
                 && noted
                 && !self.is_busy(&writer.site, Lane::Fence)
                 && self.begin(now, &writer.site, Task::Fence, out)
             {
                 let because = format!("{:?}", writer.why);
+                if let Some(seen) = self.seen.sites.get_mut(&writer.site) {
+                    seen.fence_due = now.boot + AGAIN;
+                }
                 out.notices.push(Notice::FencingWriter { site: writer.site, because });
             }
         }

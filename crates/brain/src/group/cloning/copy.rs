@@ -5,7 +5,7 @@
 //! asked for is begun anew: a copy over a copy loses nothing, and old data cannot be told from the new by their sets. The
 //! server refuses a second copy beside one that runs.
 
-use super::{Ended, PHASE_BOUND, fail, go_to};
+use super::{Ended, PHASE_BOUND, go_to};
 use crate::group::command::Task;
 use crate::group::kept::{CloneKept, ClonePhase, CloneSource};
 use crate::group::recovery::Footing;

@@ -319,10 +319,7 @@ impl Actor {
 
     fn work(&mut self, task: &Task, all: &BTreeMap<Site, GtidSet>) -> Outcome {
         match task {
-            Task::Fence => {
-                self.facts.pair = Pair::CLOSED;
-                return Outcome::Ok;
-            }
+            Task::Fence => self.facts.pair = Pair::CLOSED,
             Task::EndSessions => return Outcome::Sessions(self.sessions),
             Task::StartApplier | Task::LiftDelay | Task::StartReplica => {
                 if let Some(replica) = &mut self.facts.replica {

@@ -9,7 +9,7 @@ mod footing;
 mod probe;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 pub use convergence::{Convergence, ConvergenceReason, ConvergenceState};
 pub(super) use footing::{Footing, Hindrance, has_authority};

@@ -180,3 +180,19 @@ fn what_if_tells_who_would_write_and_changes_nothing() {
     assert!(matches!(forecast.ending, Ending::Nobody { .. }), "{forecast:?}");
     assert_eq!(stage.group, before);
 }
+
+#[test]
+fn what_belongs_to_an_earlier_tenure_is_not_taken_for_the_present_one() {
+    let stage = running(&["iad", "pdx"]);
+    let before = stage.store.clone();
+    assert!(before.promotion.is_some());
+    let mut granted = before.record.clone().expect("a record");
+    (granted.epoch, granted.tenure, granted.phase) = (granted.epoch + 2, granted.epoch + 2, Phase::Granting);
+    let joined = crate::group::Kept::join(Some(granted.clone()), None, before.clone());
+    assert_eq!(joined.record, Some(granted), "the annotation took it, the status did not");
+    assert_eq!(joined.promotion, None, "nothing is opened before its own replication is cut");
+    let voters = crate::record::Record { epoch: before.epoch() + 1, ..before.record.clone().expect("a record") };
+    let joined = crate::group::Kept::join(Some(voters), None, before.clone());
+    assert_eq!(joined.promotion, before.promotion, "a voter change is the same tenure");
+    assert_eq!(crate::group::Kept::join(None, None, before.clone()), before);
+}

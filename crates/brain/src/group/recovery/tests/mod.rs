@@ -1,1 +1,8 @@
-//! Tests.
+//! Bringing sites back: one table for each paragraph of the rules.
+
+pub(in crate::group) mod bench;
+
+mod divergence;
+mod old_primaries;
+mod replicas;
+mod words;
