@@ -20,5 +20,5 @@ pub fn release_of_fresh(record: &Record, sites: &[Fresh]) -> Option<Release> {
     // An epoch above the first: somebody has reported one, so there was a life before.
     let beginning = record.phase == Phase::Revoking && record.holder.is_none() && record.revoked_at == Some(1);
     let shown = beginning && !sites.is_empty() && sites.iter().all(fresh);
-    shown.then(|| Release { revoked_at: record.revoked_at, epoch: record.epoch, scope: Scope::Anyone(None) })
+    shown.then_some(Release { revoked_at: record.revoked_at, epoch: record.epoch, scope: Scope::Anyone(None) })
 }

@@ -203,9 +203,10 @@ pub(super) fn opening_word(kept: &Kept) -> Option<OpeningWord> {
         (Phase::Granting, None) | (Phase::Revoking, _) => return None,
     };
     let seat = record.seat.as_ref().map(|seat| &seat.site);
-    let excused = kept.sites.iter().filter(|(site, _)| Some(*site) != seat).filter_map(|(site, kept_site)| {
-        let set = kept_site.divergent.union(&kept.unapplied);
-        (!set.is_empty()).then(|| (site.clone(), set))
+    let others = record.voters.iter().map(|voter| &voter.site).chain(kept.sites.keys());
+    let excused = others.filter(|site| Some(*site) != seat).filter_map(|site| {
+        let given_up = kept.site(site).divergent.union(&kept.unapplied);
+        (!given_up.is_empty()).then(|| (site.clone(), given_up))
     });
     Some(OpeningWord { promotion_gtid, excused: excused.collect() })
 }

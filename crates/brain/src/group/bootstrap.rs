@@ -109,7 +109,7 @@ impl Group {
         };
         match chosen {
             Ok((release, target, given_up)) => {
-                self.give(now, record, &release, &target, given_up, GtidSet::new(), plan)
+                self.give(now, record, &release, &target, given_up, GtidSet::new(), plan);
             }
             Err(Some(waiting)) => self.obstacle = Some(Obstacle::Fresh(waiting)),
             Err(None) => {}

@@ -3,6 +3,7 @@
 
 use super::command::Task;
 use super::save::Plan;
+use super::stable::begin_move;
 use super::{Group, Kept, Notice, Obstacle, Step};
 use crate::authority;
 use crate::candidate::drain::{Applier, Cut, may_cut};
@@ -25,7 +26,7 @@ impl Group {
         if let Some((cause, because)) = self.target_lost(now, record, &seat) {
             self.seen.attempt.failed(now.boot);
             self.avoid = Some(seat.site.clone());
-            return self.begin_move(now, record, cause, because, plan);
+            return begin_move(now, record, cause, because, plan);
         }
         if self.is_read_open(record, &seat) {
             return self.settle(now, record, &seat, plan);

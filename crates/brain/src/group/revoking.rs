@@ -48,7 +48,7 @@ impl Group {
         if self.note_fence(now, record, &holder, plan) {
             return;
         }
-        if self.is_led_by_plan(&plan.kept) {
+        if plan.kept.planned_active().is_some() {
             self.obstacle = Some(Obstacle::Planned);
             return;
         }
@@ -63,11 +63,6 @@ impl Group {
                 self.give_with_proof(now, record, |group, kept| group.best(now, record, kept, wish.as_ref()), plan);
             }
         }
-    }
-
-    /// Whether a planned failover decides what follows.
-    pub(super) fn is_led_by_plan(&self, kept: &Kept) -> bool {
-        kept.planned_active().is_some()
     }
 
     /// The holder's SQL fence is written down when its own sidecar has not closed it within a second and it is seen open.
@@ -143,16 +138,8 @@ impl Group {
             }
             Err(obstacle) => {
                 self.obstacle = Some(obstacle);
-                self.write_proof(record, &release, plan);
+                write_proof(record, &release, plan);
             }
-        }
-    }
-
-    fn write_proof(&self, record: &Record, release: &Release, plan: &mut Plan) {
-        let noted = authority::note_proof(record, release);
-        if noted != *record {
-            plan.notices.extend(noted.proof.clone().map(Notice::ReleaseProven));
-            plan.set_record(noted);
         }
     }
 
@@ -319,12 +306,9 @@ impl Group {
         plan: &mut Plan,
     ) {
         let cause = cause_of_grant(record, target);
-        let next = match authority::grant(record, target, release, cause, now.wall) {
-            Ok(next) => next,
-            Err(_) => {
-                self.obstacle = Some(Obstacle::AwaitingTarget(target.clone()));
-                return;
-            }
+        let Ok(next) = authority::grant(record, target, release, cause, now.wall) else {
+            self.obstacle = Some(Obstacle::AwaitingTarget(target.clone()));
+            return;
         };
         if record.proof.is_none() {
             plan.notices.extend(next.proof.clone().map(Notice::ReleaseProven));
@@ -339,6 +323,14 @@ impl Group {
         for (site, set) in given_up {
             kept.site_mut(&site).divergent = set;
         }
+    }
+}
+
+fn write_proof(record: &Record, release: &Release, plan: &mut Plan) {
+    let noted = authority::note_proof(record, release);
+    if noted != *record {
+        plan.notices.extend(noted.proof.clone().map(Notice::ReleaseProven));
+        plan.set_record(noted);
     }
 }
 

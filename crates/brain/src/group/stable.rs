@@ -20,13 +20,13 @@ impl Group {
         let because = verdict.to_string();
         match verdict {
             // A pause does not keep authority from the holder's own next life, nor from whom a human opened.
-            Verdict::SelfMove { .. } => self.begin_move(now, record, Cause::Instance, because, plan),
+            Verdict::SelfMove { .. } => begin_move(now, record, Cause::Instance, because, plan),
             Verdict::ManualPromotion { site, .. } => {
                 plan.say(Notice::ManualPromotionRequested { site });
-                self.begin_move(now, record, Cause::Manual, because, plan);
+                begin_move(now, record, Cause::Manual, because, plan);
             }
             Verdict::Regrant { .. } if !self.is_paused(now) => {
-                self.begin_move(now, record, Cause::Regrant, because, plan);
+                begin_move(now, record, Cause::Regrant, because, plan);
             }
             Verdict::Failover { .. } => self.fail_over(now, record, because, plan),
             Verdict::AuthorityUnknown(_)
@@ -51,7 +51,7 @@ impl Group {
         }
         let last = self.seen.last_failover.as_ref();
         match cooldown::may_start(Cause::Emergency, Reach::OtherSite, last, self.spec.cooldown, now.boot) {
-            Ok(()) => self.begin_move(now, record, Cause::Emergency, because, plan),
+            Ok(()) => begin_move(now, record, Cause::Emergency, because, plan),
             Err(active) => self.blocked_by_cooldown(active, plan),
         }
     }
@@ -64,10 +64,10 @@ impl Group {
         }
         self.obstacle = Some(Obstacle::Cooldown(active));
     }
+}
 
-    /// Takes authority away; everything else follows from the record.
-    pub(super) fn begin_move(&mut self, now: Now, record: &Record, cause: Cause, because: String, plan: &mut Plan) {
-        plan.set_record(authority::revoke(record, cause, now.wall));
-        plan.say(Notice::MoveStarted { cause, because });
-    }
+/// Takes authority away; everything else follows from the record.
+pub(super) fn begin_move(now: Now, record: &Record, cause: Cause, because: String, plan: &mut Plan) {
+    plan.set_record(authority::revoke(record, cause, now.wall));
+    plan.say(Notice::MoveStarted { cause, because });
 }

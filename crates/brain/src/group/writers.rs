@@ -19,7 +19,7 @@ impl Group {
             // A poll has to have seen it; a second pod that only speaks is out of SQL's reach.
             let polled = writer.pair.is_some();
             let rested = self.seen.site(&writer.site).is_none_or(|seen| now.boot >= seen.fence_due);
-            let noted = writer.why != WriterReason::Revoked || self.fence_is_noted(kept);
+            let noted = writer.why != WriterReason::Revoked || fence_is_noted(kept);
             if polled
                 && rested
                 && noted
@@ -34,10 +34,10 @@ impl Group {
             }
         }
     }
+}
 
-    /// The holder's SQL fence is written down before it is sent, so that a later leader knows whose fence it is.
-    fn fence_is_noted(&self, kept: &Kept) -> bool {
-        let holder = kept.record.as_ref().and_then(|record| record.holder.as_ref());
-        holder.is_some_and(|holder| holder.sql_fence_sent)
-    }
+/// The holder's SQL fence is written down before it is sent, so that a later leader knows whose fence it is.
+fn fence_is_noted(kept: &Kept) -> bool {
+    let holder = kept.record.as_ref().and_then(|record| record.holder.as_ref());
+    holder.is_some_and(|holder| holder.sql_fence_sent)
 }

@@ -98,23 +98,6 @@ impl Rehearsal {
         })
     }
 
-    /// A world that begins now, around a leader that knows nothing yet.
-    pub(crate) fn new(group: Group, now: Now, store: Kept, actors: BTreeMap<Site, Actor>) -> Self {
-        let (told, inputs) = (Vec::new(), VecDeque::new());
-        Self {
-            group,
-            now,
-            began: now.boot,
-            store,
-            actors,
-            told,
-            next_poll: now.boot,
-            inputs,
-            unperformed: Vec::new(),
-            commands_left: None,
-        }
-    }
-
     fn may_perform(&mut self) -> bool {
         let Some(left) = &mut self.commands_left else { return true };
         let alive = *left > 0;
@@ -273,22 +256,6 @@ impl Rehearsal {
 }
 
 impl Actor {
-    /// A fenced server without anything, and its sidecar.
-    pub(crate) fn new(site: &Site, facts: Facts, born: Boot) -> Self {
-        Self {
-            server: true,
-            sidecar: true,
-            instance: Instance::new(&format!("pod-{site}"), "s1"),
-            born,
-            epoch: None,
-            facts,
-            named: false,
-            sessions: 0,
-            asked: 0,
-            refuses: None,
-        }
-    }
-
     pub(crate) fn executed(&self) -> GtidSet {
         self.facts.data.as_ref().map(|data| data.executed.clone()).unwrap_or_default()
     }
@@ -370,6 +337,23 @@ impl Actor {
 
 #[cfg(test)]
 impl Rehearsal {
+    /// A world that begins now, around a leader that knows nothing yet.
+    pub(crate) fn new(group: Group, now: Now, store: Kept, actors: BTreeMap<Site, Actor>) -> Self {
+        let (told, inputs) = (Vec::new(), VecDeque::new());
+        Self {
+            group,
+            now,
+            began: now.boot,
+            store,
+            actors,
+            told,
+            next_poll: now.boot,
+            inputs,
+            unperformed: Vec::new(),
+            commands_left: None,
+        }
+    }
+
     /// The leader dies after so many commands.
     pub(crate) fn stop_after(&mut self, commands: usize) {
         self.commands_left = Some(commands);
@@ -392,6 +376,22 @@ impl Rehearsal {
 
 #[cfg(test)]
 impl Actor {
+    /// A fenced server without anything, and its sidecar.
+    pub(crate) fn new(site: &Site, facts: Facts, born: Boot) -> Self {
+        Self {
+            server: true,
+            sidecar: true,
+            instance: Instance::new(&format!("pod-{site}"), "s1"),
+            born,
+            epoch: None,
+            facts,
+            named: false,
+            sessions: 0,
+            asked: 0,
+            refuses: None,
+        }
+    }
+
     /// Follows that site and has executed that.
     pub(crate) fn follow_and_hold(&mut self, source: &Site, executed: &GtidSet) {
         self.follow(source, &BTreeMap::from([(source.clone(), executed.clone())]));

@@ -87,9 +87,9 @@ impl Group {
 
     /// Labels and the name follow the record; the run is over when the target is seen to serve.
     pub(super) fn resuming(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan) {
-        let moved_on = !record.seat.as_ref().is_some_and(|seat| seat.site == planned.target);
+        let there = record.seat.as_ref().is_some_and(|seat| seat.site == planned.target);
         let kept = plan.kept.clone();
-        if !moved_on && self.serving(&kept).is_none() && now.boot < self.phase_since(now) + BUDGET {
+        if there && self.serving(&kept).is_none() && now.boot < self.phase_since(now) + BUDGET {
             return;
         }
         let lost = planned.transactions_lost.map_or_else(|| "an unknown number of".to_owned(), |lost| lost.to_string());

@@ -9,6 +9,11 @@ use crate::name::Site;
 use crate::record::{Cause, Phase, ProofKind};
 use crate::time::Millis;
 
+use PlannedPhase::{Draining, Pending, Promoting, Resuming, Succeeded, Validating, WaitingForLag};
+
+/// Where to, what goes before it, and the reason of the refusal; none: it is skipped.
+type Refused = (&'static str, fn(&mut Rehearsal), Option<PlannedReason>);
+
 const MINUTE: Millis = Millis::from_secs(60);
 
 fn site(name: &str) -> Site {
@@ -35,7 +40,7 @@ fn a_planned_failover_loses_nothing_and_takes_no_lease_wait() {
     let before = stage.now.boot;
     ask(&mut stage, "pdx");
     assert!(stage.play(MINUTE, is_over), "{:?} {:?}", outcome(&stage), stage.group.obstacle);
-    assert_eq!(outcome(&stage), Some((PlannedPhase::Succeeded, None)), "{:?}", stage.store.planned);
+    assert_eq!(outcome(&stage), Some((Succeeded, None)), "{:?}", stage.store.planned);
     assert_eq!(stage.writer(), Some(site("pdx")));
     let planned = stage.store.planned.clone().expect("a run");
     assert_eq!(planned.transactions_lost, Some(0));
@@ -48,13 +53,13 @@ fn a_planned_failover_loses_nothing_and_takes_no_lease_wait() {
 
 #[test]
 fn what_a_request_is_refused_for() {
-    let rows: [(&str, fn(&mut Rehearsal), Option<PlannedReason>); 6] = [
+    let rows: [Refused; 6] = [
         ("lax", |_| {}, Some(PlannedReason::UnknownSite)),
         ("fra", |_| {}, Some(PlannedReason::UnknownSite)),
         ("iad", |_| {}, None),
         ("pdx", |stage| stage.kill(&Site::new("pdx")), Some(PlannedReason::TargetUnhealthy)),
-        ("pdx", |stage| pause(stage), Some(PlannedReason::Paused)),
-        ("pdx", |stage| lag(stage), Some(PlannedReason::TargetUnhealthy)),
+        ("pdx", pause, Some(PlannedReason::Paused)),
+        ("pdx", lag, Some(PlannedReason::TargetUnhealthy)),
     ];
     for (to, before, expected) in rows {
         let mut stage = running(&["iad", "pdx", "fra:dr"]);
@@ -119,7 +124,7 @@ fn a_source_that_dies_on_the_way_is_an_emergency() {
     write(&mut stage, "1:11-20");
     stage.actors.get_mut(&site("pdx")).expect("pdx").refuses = Some(|task| matches!(task, Task::WaitFor { .. }));
     ask(&mut stage, "pdx");
-    assert!(stage.play(MINUTE, |stage| outcome(stage).is_some_and(|(phase, _)| phase == PlannedPhase::WaitingForLag)));
+    assert!(stage.play(MINUTE, |stage| outcome(stage).is_some_and(|(phase, _)| phase == WaitingForLag)));
     stage.kill(&site("iad"));
     assert!(stage.play(MINUTE, is_over), "{:?}", outcome(&stage));
     assert_eq!(outcome(&stage), Some((PlannedPhase::Failed, Some(PlannedReason::SourceCrashed))));
@@ -136,7 +141,7 @@ fn a_new_leader_goes_on_wherever_the_old_one_stopped() {
         let mut stage = running(&["iad", "pdx", "fra"]);
         stage.stop_after(stop);
         ask(&mut stage, "pdx");
-        stage.play(MINUTE, |stage| stage.is_stopped());
+        stage.play(MINUTE, Rehearsal::is_stopped);
         let accepted = stage.store.planned.is_some();
         let mut stage = stage.with_new_leader();
         if !accepted {
@@ -144,7 +149,7 @@ fn a_new_leader_goes_on_wherever_the_old_one_stopped() {
         }
         assert!(stage.play(MINUTE, is_over), "stopped after {stop}: {:?} {:?}", outcome(&stage), stage.group.obstacle);
         let expected = match outcome(&stage) {
-            Some((PlannedPhase::Succeeded, None)) => "pdx",
+            Some((Succeeded, None)) => "pdx",
             _ => "iad",
         };
         assert!(
@@ -170,7 +175,6 @@ fn the_story_is_told_in_order() {
             _ => None,
         })
         .collect();
-    use PlannedPhase::{Draining, Pending, Promoting, Resuming, Succeeded, Validating, WaitingForLag};
     let expected = [Pending, Validating, Draining, Draining, WaitingForLag, Promoting, Resuming, Succeeded];
     assert_eq!(phases, expected);
 }

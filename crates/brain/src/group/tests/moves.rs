@@ -157,7 +157,7 @@ fn a_new_leader_goes_on_wherever_the_old_one_stopped() {
         let begun = stage.store.epoch();
         stage.play(MINUTE, |stage| stage.store.epoch() > begun);
         stage.stop_after(stop);
-        stage.play(MINUTE, |stage| stage.is_stopped());
+        stage.play(MINUTE, crate::group::forecast::Rehearsal::is_stopped);
         let mut stage = stage.with_new_leader();
         assert!(
             stage.play(Millis::from_secs(90), |stage| stage.writer().is_some_and(|now| now != site("iad"))),

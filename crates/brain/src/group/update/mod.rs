@@ -59,11 +59,11 @@ impl Group {
             best.filter(|_| all_up)
         });
         if let Some(site) = first {
-            self.enter_update(now, UpdatePhase::UpdateReplica, Some((*site).clone()), plan);
+            enter_update(now, UpdatePhase::UpdateReplica, Some((*site).clone()), plan);
         } else if drifted.contains(&serving.site)
             && let Some(target) = self.hand_over_target(now, kept, serving)
         {
-            self.enter_update(now, UpdatePhase::Failover, Some(target), plan);
+            enter_update(now, UpdatePhase::Failover, Some(target), plan);
         }
     }
 
@@ -76,18 +76,18 @@ impl Group {
         plan: &mut Plan,
         out: &mut Step,
     ) {
-        let Some(site) = &update.site else { return self.enter_update(now, UpdatePhase::Complete, None, plan) };
+        let Some(site) = &update.site else { return enter_update(now, UpdatePhase::Complete, None, plan) };
         // Authority came to the site that was to be rolled: it is not touched, and the next cycle sees what is left.
         if *site == serving.site && update.phase != UpdatePhase::Failover {
-            return self.enter_update(now, UpdatePhase::Complete, None, plan);
+            return enter_update(now, UpdatePhase::Complete, None, plan);
         }
         match update.phase {
             UpdatePhase::UpdateReplica => self.roll(now, update, site, serving, UpdatePhase::WaitReplica, plan, out),
             UpdatePhase::UpdateOldPrimary => {
-                self.roll(now, update, site, serving, UpdatePhase::WaitOldPrimary, plan, out)
+                self.roll(now, update, site, serving, UpdatePhase::WaitOldPrimary, plan, out);
             }
             UpdatePhase::WaitReplica | UpdatePhase::WaitOldPrimary => {
-                self.await_site(now, record, update, site, serving, plan)
+                self.await_site(now, record, update, site, serving, plan);
             }
             UpdatePhase::Failover => self.hand_over(now, update, site, serving, plan),
             UpdatePhase::Complete => {}
@@ -107,17 +107,17 @@ impl Group {
         out: &mut Step,
     ) {
         if self.rollout(site) != Some(Rollout::Drifted) {
-            return self.enter_update(now, next, Some(site.clone()), plan);
+            return enter_update(now, next, Some(site.clone()), plan);
         }
         let kept = plan.kept.clone();
         if kept.planned_active().is_some() || kept.cloning().is_some() {
             return;
         }
         if self.others_are_well(serving, Some(site)) {
-            self.stand_still(update, None, plan);
+            stand_still(update, None, plan);
             out.commands.push(Command::Roll { site: site.clone() });
         } else {
-            self.stand_still(
+            stand_still(
                 update,
                 Some(format!("{site} is not rolled while another site is down or does not replicate")),
                 plan,
@@ -138,9 +138,9 @@ impl Group {
         let lacks = self.lacks(record, site, serving);
         match lacks {
             None if update.phase == UpdatePhase::WaitReplica => self.after_replica(now, site, serving, plan),
-            None => self.enter_update(now, UpdatePhase::Complete, None, plan),
+            None => enter_update(now, UpdatePhase::Complete, None, plan),
             Some(lacks) if now.wall >= update.since.after(WAIT_BOUND) => {
-                self.stand_still(update, Some(format!("{site} {lacks}")), plan);
+                stand_still(update, Some(format!("{site} {lacks}")), plan);
             }
             Some(_) => {}
         }
@@ -169,9 +169,9 @@ impl Group {
 
     fn after_replica(&mut self, now: Now, site: &Site, serving: &Member, plan: &mut Plan) {
         if self.rollout(&serving.site) == Some(Rollout::Drifted) && self.spec.is_candidate(site) {
-            self.enter_update(now, UpdatePhase::Failover, Some(site.clone()), plan);
+            enter_update(now, UpdatePhase::Failover, Some(site.clone()), plan);
         } else {
-            self.enter_update(now, UpdatePhase::Complete, None, plan);
+            enter_update(now, UpdatePhase::Complete, None, plan);
         }
     }
 
@@ -186,20 +186,20 @@ impl Group {
             Some(planned) if !planned.phase.is_terminal() => {}
             Some(planned) if planned.phase == PlannedPhase::Succeeded && serving.site == *target => {
                 let old = planned.source.clone();
-                self.enter_update(now, UpdatePhase::UpdateOldPrimary, Some(old), plan);
+                enter_update(now, UpdatePhase::UpdateOldPrimary, Some(old), plan);
             }
             // Failed, and the cause may be gone after a while: the phase begins anew, and with it another attempt.
             Some(planned) if now.wall >= planned.completed.unwrap_or(planned.started).after(WAIT_BOUND) => {
-                self.enter_update(now, UpdatePhase::Complete, None, plan);
+                enter_update(now, UpdatePhase::Complete, None, plan);
             }
-            Some(planned) => self.stand_still(update, Some(format!("the hand-over failed: {}", planned.message)), plan),
+            Some(planned) => stand_still(update, Some(format!("the hand-over failed: {}", planned.message)), plan),
             None if self.rollout(&serving.site) != Some(Rollout::Drifted) || serving.site == *target => {
-                self.enter_update(now, UpdatePhase::Complete, None, plan);
+                enter_update(now, UpdatePhase::Complete, None, plan);
             }
             None if kept.planned_active().is_some() => {}
             None => match self.planned_obstacle(now, &kept, target) {
                 None => self.plan_hand_over(now, target, plan),
-                Some((_, message)) => self.stand_still(update, Some(format!("no hand-over: {message}")), plan),
+                Some((_, message)) => stand_still(update, Some(format!("no hand-over: {message}")), plan),
             },
         }
     }
@@ -214,23 +214,6 @@ impl Group {
         };
         let names = self.spec.names();
         self.spec.priorities.iter().chain(&names).find(fits).cloned()
-    }
-
-    fn enter_update(&mut self, now: Now, phase: UpdatePhase, site: Option<Site>, plan: &mut Plan) {
-        plan.say(Notice::UpdateChanged { phase, site: site.clone(), stopped: None });
-        plan.change().update = Some(Update { phase, site, since: now.wall, stopped: None });
-    }
-
-    /// The phase stays; why it stands still is told once, and forgotten when the cause is gone.
-    fn stand_still(&mut self, update: &Update, stopped: Option<String>, plan: &mut Plan) {
-        if update.stopped != stopped {
-            plan.say(Notice::UpdateChanged {
-                phase: update.phase,
-                site: update.site.clone(),
-                stopped: stopped.clone(),
-            });
-            plan.change().update = Some(Update { stopped, ..update.clone() });
-        }
     }
 
     fn rollout(&self, site: &Site) -> Option<Rollout> {
@@ -249,5 +232,18 @@ impl Group {
     fn others_are_well(&self, serving: &Member, but: Option<&Site>) -> bool {
         let others = self.seen.sites.iter().filter(|(site, _)| **site != serving.site && Some(*site) != but);
         others.into_iter().all(|(_, seen)| seen.watch.state == State::ReadOnly && seen.following >= 2)
+    }
+}
+
+fn enter_update(now: Now, phase: UpdatePhase, site: Option<Site>, plan: &mut Plan) {
+    plan.say(Notice::UpdateChanged { phase, site: site.clone(), stopped: None });
+    plan.change().update = Some(Update { phase, site, since: now.wall, stopped: None });
+}
+
+/// The phase stays; why it stands still is told once, and forgotten when the cause is gone.
+fn stand_still(update: &Update, stopped: Option<String>, plan: &mut Plan) {
+    if update.stopped != stopped {
+        plan.say(Notice::UpdateChanged { phase: update.phase, site: update.site.clone(), stopped: stopped.clone() });
+        plan.change().update = Some(Update { stopped, ..update.clone() });
     }
 }
