@@ -20,7 +20,7 @@ cargo xtask <word>
   tidy               the house rules: dependency directions, module docs, file sizes, links, generated files
   codegen            write the generated files (CRDs) anew; `tidy` fails when they are out of step
   testbed <part>...  bring a real part into the cache: mysql, kubernetes [--all], status, clean
-  bench <name>       benchmarks, release build: gtid
+  bench <name>       benchmarks, release build: gtid brain
   model [--deep]     exhaustive searches over the brain's own functions: minutes, or hours
   fuzz <target> <s>  fuzz a target for so many seconds: gtid_set
   help               this page
@@ -81,8 +81,10 @@ fn testbed(workshop: &Workshop, words: &[String]) -> Result<()> {
 
 fn bench(workshop: &Workshop, words: &[String]) -> Result<()> {
     match words {
-        [name] if name == "gtid" => run::inherit(workshop.cargo("bench").args(["--package", "bloodraven-gtid"])),
-        _ => bail!("name a benchmark: gtid"),
+        [name] if ["gtid", "brain"].contains(&name.as_str()) => {
+            run::inherit(workshop.cargo("bench").args(["--package", &format!("bloodraven-{name}"), "--benches"]))
+        }
+        _ => bail!("name a benchmark: gtid or brain"),
     }
 }
 
