@@ -4,3 +4,4 @@
 //! Must not: touch a clock, a network or a real server. Ground truth judges, never what the actors believe.
 
 pub mod model;
+pub mod simulate;

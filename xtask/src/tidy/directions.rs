@@ -27,6 +27,11 @@ const TABLE: &[Rule] = &[
         never: &["tokio", "kube-core", "kube-client", "hyper", "rand", "serde", "serde_core", "tracing", "log"],
     },
     Rule { name: "bloodraven-wire", may_use: &["bloodraven-brain", "bloodraven-gtid"], never: RUNTIMES },
+    Rule {
+        name: "bloodraven-blueprint",
+        may_use: &["bloodraven-api", "bloodraven-brain", "bloodraven-gtid"],
+        never: &["tokio", "kube-client", "hyper"],
+    },
     Rule { name: "bloodraven-sim", may_use: &["bloodraven-brain", "bloodraven-gtid"], never: RUNTIMES },
     Rule { name: "bloodraven-testbed", may_use: &[], never: &[] },
     Rule { name: "bloodraven", may_use: &["bloodraven-api", "bloodraven-gtid"], never: &[] },

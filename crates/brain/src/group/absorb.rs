@@ -1,8 +1,9 @@
 //! Taking inputs: what was seen goes where the parts look for it; questions are answered at once.
 
-use super::command::{Command, Task};
+use super::command::Command;
 use super::input::{Facts, Input, Outcome, Saw, Word};
 use super::seen::SiteSeen;
+use super::tasks::Running;
 use super::{Group, Kept, Notice, Spec, Step};
 use crate::authority::{self, Answer};
 use crate::candidate::drain::{Applier, Receiver};
@@ -22,7 +23,7 @@ impl Group {
         self.take_in_sites();
         match input {
             Input::Tick => {}
-            Input::Leads(until) => self.leads_until = until,
+            Input::Leads(until) => self.lead(now, until),
             Input::Spec(spec) => self.take_spec(*spec),
             Input::Loaded(loaded) => self.loaded(now, loaded, out),
             Input::Saved { id, saved } => self.saved(now, id, saved, out),
@@ -33,7 +34,7 @@ impl Group {
             Input::Done { id, outcome } => {
                 self.take_reading(id, &outcome);
                 if let Some(running) = self.end(id, &outcome, now) {
-                    self.done(now, &running.site, running.began_under, &running.task, outcome, out);
+                    self.done(now, &running, outcome, out);
                 }
             }
             Input::Estate(estate) => self.seen.estate = Some(*estate),
@@ -51,6 +52,23 @@ impl Group {
                 }
             }
         }
+    }
+
+    /// A leadership that was over, if only for a moment, is a new one: another leader may have granted and stored what
+    /// this one knows nothing of.
+    fn lead(&mut self, now: Now, until: Option<Boot>) {
+        let was_over = self.leads_until.is_some_and(|led| until.is_none() || now.boot >= led);
+        if was_over {
+            let fresh = Self::new(self.spec.clone(), now.boot);
+            let (estate, requests) = (self.seen.estate.take(), std::mem::take(&mut self.seen.requests));
+            *self = fresh;
+            (self.seen.estate, self.seen.requests) = (estate, requests);
+            self.take_in_sites();
+        }
+        if until.is_some() && self.leads_until.is_none() {
+            self.seen.evidence.elected = now.boot;
+        }
+        self.leads_until = until;
     }
 
     fn take_spec(&mut self, spec: Spec) {
@@ -81,7 +99,9 @@ impl Group {
         };
         self.observe(site, Poll { began_under, saw: observation }, out);
         if let Saw::Facts(facts) = saw {
-            self.take_facts(now.boot, site, began_under, *facts);
+            // A poll takes an interval at most, so it began no earlier than that.
+            let begun = now.boot - self.spec.poll_interval;
+            self.take_facts(now.boot, begun, site, began_under, *facts);
         }
     }
 
@@ -94,7 +114,7 @@ impl Group {
         }
     }
 
-    fn take_facts(&mut self, now: Boot, site: &Site, began_under: Epoch, facts: Facts) {
+    fn take_facts(&mut self, now: Boot, begun: Boot, site: &Site, began_under: Epoch, facts: Facts) {
         let kept = self.kept();
         let record = kept.as_ref().and_then(|kept| kept.record.as_ref());
         let holder = record.and_then(|record| record.seat.as_ref().or(record.holder.as_ref().map(|last| &last.member)));
@@ -116,6 +136,7 @@ impl Group {
         seen.facts = Some(facts);
         seen.facts_under = began_under;
         seen.facts_at = now;
+        seen.facts_begun = begun;
     }
 
     fn heard(&mut self, now: Now, word: Word, out: &mut Step) {
@@ -172,15 +193,16 @@ impl Group {
         Some(authority::answer(record, &mut self.seen.evidence, question, leads_until, word, now.boot))
     }
 
-    fn done(&mut self, now: Now, site: &Site, under: Epoch, task: &Task, outcome: Outcome, out: &mut Step) {
+    fn done(&mut self, now: Now, running: &Running, outcome: Outcome, out: &mut Step) {
+        let (site, under) = (&running.site, running.began_under);
         match outcome {
             Outcome::Read(facts) => {
                 let promoted = self.is_granted(site) && facts.pair == Pair::OPEN;
                 let saw = if promoted { Observation::PromotionReadBack } else { Observation::Read(facts.pair) };
                 self.observe(site, Poll { began_under: under, saw }, out);
-                self.take_facts(now.boot, site, under, *facts);
+                self.take_facts(now.boot, running.begun, site, under, *facts);
             }
-            outcome => self.task_ended(now, site, task, &outcome),
+            outcome => self.task_ended(now, site, &running.task, &outcome),
         }
     }
 

@@ -177,10 +177,10 @@ impl Group {
             Err(_) if unknown => return Err(Waiting::UnknownInstance),
             Err(missing) => return Err(Waiting::Release(missing)),
         };
-        let since = record.revoked_at.unwrap_or(record.epoch);
+        let since = self.proven_since(record, now);
         let silent = |site: &Site| {
             let read = self.seen.site(site).is_some_and(|seen| {
-                seen.read_since(since) && seen.watch.state == State::ReadOnly && seen.executed().is_some()
+                seen.facts_begun >= since && seen.watch.state == State::ReadOnly && seen.executed().is_some()
             });
             !read
         };

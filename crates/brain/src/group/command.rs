@@ -255,7 +255,7 @@ impl Task {
     pub const fn bound(&self) -> Millis {
         match self {
             Self::Fence => Millis(1500),
-            Self::EndSessions | Self::WaitFor { .. } => Millis(2000),
+            Self::EndSessions | Self::WaitFor { .. } | Self::Cache(CacheTask::EndClients) => Millis(2000),
             Self::Cache(CacheTask::TakeOver { within }) => Millis(within.0 + 2000),
             Self::Cache(CacheTask::Snapshot) => Millis::from_secs(300),
             Self::Attach { .. } | Self::Repoint { .. } => Millis::from_secs(15),

@@ -28,10 +28,12 @@ impl Group {
             self.avoid = Some(seat.site.clone());
             return begin_move(now, record, cause, because, plan);
         }
-        if self.is_read_open(record, &seat) {
+        // Open before its word was given: somebody else did that, and its own sidecar closes it.
+        let promoted = plan.kept.promotion.is_some();
+        if promoted && self.is_read_open(record, &seat) {
             return self.settle(now, record, &seat, plan);
         }
-        if plan.kept.promotion.is_some() {
+        if promoted {
             self.obstacle = Some(Obstacle::Opening(seat.site.clone()));
             self.read_back(now, &seat, out);
         } else if self.stored_and_fenced(now, record, &seat) {
@@ -97,6 +99,12 @@ impl Group {
             self.begin(now, &seat.site, Task::Read, out);
             return;
         };
+        // A new life of the holder's site was granted on what was read of it; the server may be another one by now.
+        if record.cause == Cause::Instance && !self.passes_gate(&plan.kept, seat) {
+            self.avoid = Some(seat.site.clone());
+            let because = format!("{} lacks what another site has", seat.site);
+            return begin_move(now, record, Cause::Emergency, because, plan);
+        }
         let Some(replica) = &facts.replica else {
             plan.change().promotion = Some(data.executed.clone());
             return;

@@ -27,7 +27,10 @@ impl Group {
                     next = authority::note_end(&next, member, now.wall);
                 }
             }
-            if pod.finalizer && pod.deleting && open.is_empty() {
+            // While nobody is known as the holder, a pod that nobody has asked may be the one.
+            let asked_for = record.holder.is_none() || self.seen.evidence.highest > record.epoch;
+            let dispensable = open.is_empty() && (!asked_for || pod.has_ended());
+            if pod.finalizer && pod.deleting && dispensable {
                 out.commands.push(Command::ReleasePod { uid: pod.uid.clone() });
             }
         }

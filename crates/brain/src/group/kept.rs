@@ -31,6 +31,19 @@ pub struct Kept {
     pub cache: Option<CacheKept>,
 }
 
+/// The part of it that is stored twice.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Anchor {
+    /// See [`Kept::record`].
+    pub record: Option<Record>,
+    /// See [`Kept::last_failover`].
+    pub last_failover: Option<Move>,
+    /// See [`Kept::promotion`].
+    pub promotion: Option<GtidSet>,
+    /// See [`Kept::unapplied`].
+    pub unapplied: GtidSet,
+}
+
 /// A move of authority to another site.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Move {
@@ -345,29 +358,40 @@ pub enum CacheUpgradePhase {
 }
 
 impl Kept {
-    /// What the two stored copies come to: the annotation holds the record and the last move, the status everything.
-    /// What only the status holds belongs to the tenure of the record beside it; under a later one it says nothing.
+    /// What the two stored copies come to. What a copy says of a promotion belongs to the tenure of the record beside it;
+    /// under a later one it says nothing.
     #[must_use]
-    pub fn join(record: Option<Record>, last_failover: Option<Move>, status: Self) -> Self {
-        let joined = match (record, status.record.clone()) {
+    pub fn join(anchor: Anchor, status: Self) -> Self {
+        let record = match (anchor.record.clone(), status.record.clone()) {
             (Some(one), Some(other)) => Some(authority::join(one, other)),
             (one, other) => one.or(other),
         };
-        let newer = match (last_failover, status.last_failover.clone()) {
+        let last_failover = match (anchor.last_failover.clone(), status.last_failover.clone()) {
             (Some(one), Some(other)) => Some(if one.at > other.at { one } else { other }),
             (one, other) => one.or(other),
         };
-        status.under(joined, newer)
+        let tenure = |record: &Option<Record>| record.as_ref().map_or(0, |record| record.tenure);
+        let present = tenure(&record);
+        let of_anchor = anchor.promotion.filter(|_| tenure(&anchor.record) == present);
+        let of_status = status.promotion.filter(|_| tenure(&status.record) == present);
+        // Both hold it, or only one of the two writes went through; what could not be applied goes with it.
+        let unapplied = match (tenure(&status.record) == present, tenure(&anchor.record) == present) {
+            (true, true) => anchor.unapplied.union(&status.unapplied),
+            (true, false) => status.unapplied,
+            (false, true) => anchor.unapplied,
+            (false, false) => GtidSet::new(),
+        };
+        Self { record, last_failover, promotion: of_anchor.or(of_status), unapplied, ..status }
     }
 
-    /// The same, with the record and the last move as they are now known to be stored.
-    #[must_use]
-    pub(super) fn under(self, record: Option<Record>, last_failover: Option<Move>) -> Self {
-        let tenure = |record: &Option<Record>| record.as_ref().map_or(0, |record| record.tenure);
-        let same_tenure = tenure(&record) == tenure(&self.record);
-        let promotion = self.promotion.filter(|_| same_tenure);
-        let unapplied = if same_tenure { self.unapplied } else { GtidSet::new() };
-        Self { record, last_failover, promotion, unapplied, ..self }
+    /// What the annotation holds: enough to finish a move while the status cannot be written.
+    pub fn anchor(&self) -> Anchor {
+        Anchor {
+            record: self.record.clone(),
+            last_failover: self.last_failover.clone(),
+            promotion: self.promotion.clone(),
+            unapplied: self.unapplied.clone(),
+        }
     }
 
     /// The record's epoch; 0 without one.

@@ -10,7 +10,7 @@
 
 mod absorb;
 mod bootstrap;
-mod cache;
+pub mod cache;
 mod cloning;
 pub mod command;
 pub mod forecast;
@@ -87,6 +87,8 @@ pub struct Group {
     epoch_seen: (Epoch, Boot),
     /// A site that was granted authority and could not be opened: others are preferred.
     avoid: Option<Site>,
+    /// The run of Revoking for which a proof was found, and when this leader first found it.
+    proven: Option<(Epoch, Boot)>,
     /// The writable site that the priority list named when several wrote and there was no record.
     policy_winner: Option<Site>,
     recovering: recovery::Memory,
@@ -189,6 +191,7 @@ impl Group {
             clock: elected,
             epoch_seen: (0, elected),
             avoid: None,
+            proven: None,
             policy_winner: None,
             recovering: recovery::Memory::default(),
             cloning: cloning::Memory::default(),

@@ -11,7 +11,7 @@ use super::cloning::{begin_clone, updates};
 use super::command::{Command, RequestKind};
 use super::input::{Consent, RecloneWish, Request};
 use super::kept::{CloneKept, CloneSource, Kept, Recovery};
-use super::recovery::{Hindrance, block, has_authority};
+use super::recovery::{Hindrance, block, has_authority, say_once};
 use super::save::Plan;
 use super::{Group, Notice, Step};
 use crate::name::Site;
@@ -168,7 +168,7 @@ fn accept(plan: &mut Plan, site: &Site) {
     if plan.next().site(site).recovery == Recovery::InProgress {
         plan.change().site_mut(site).recovery = Recovery::None;
     }
-    plan.say(Notice::RecloneRequested { site: site.clone() });
+    say_once(plan, Notice::RecloneRequested { site: site.clone() });
     begin_clone(plan, site, CloneSource::Reclone, 1);
 }
 

@@ -14,7 +14,7 @@ use crate::cooldown::{self, Reach};
 use crate::name::{Member, Site};
 use crate::record::{Cause, Holder, Phase, Record};
 use crate::site::State;
-use crate::time::Now;
+use crate::time::{Boot, Now};
 use bloodraven_gtid::{GtidSet, Uuid};
 use std::collections::BTreeMap;
 
@@ -56,12 +56,9 @@ impl Group {
             self.obstacle = Some(Obstacle::BackingOff(self.seen.attempt.not_before));
             return;
         }
-        match self.aim(record, &holder, &plan.kept) {
+        match self.aim(record, &holder) {
             Aim::Back(member) => self.give_back(now, record, &member, plan),
-            Aim::SameSite(member) => self.give_with_proof(now, record, |_, _| Ok(only(&member)), plan),
-            Aim::Best(wish) => {
-                self.give_with_proof(now, record, |group, kept| group.best(now, record, kept, wish.as_ref()), plan);
-            }
+            aim => self.give_with_proof(now, record, &aim, plan, out),
         }
     }
 
@@ -78,7 +75,7 @@ impl Group {
         true
     }
 
-    fn aim(&self, record: &Record, holder: &Holder, kept: &Kept) -> Aim {
+    fn aim(&self, record: &Record, holder: &Holder) -> Aim {
         let member = &holder.member;
         let answers = self.seen.site(&member.site).is_some_and(|seen| seen.watch.state.is_reachable());
         let present = self.present(record.settings.lease_timeout, &member.site);
@@ -89,9 +86,7 @@ impl Group {
             }
             Cause::Manual => Aim::Best(self.wish()),
             _ => match present.map(|now| Member::new(&member.site, &now)) {
-                Some(next) if answers && next.instance != member.instance && self.passes_gate(kept, &next) => {
-                    Aim::SameSite(next)
-                }
+                Some(next) if answers && next.instance != member.instance => Aim::SameSite(next),
                 _ => Aim::Best(None),
             },
         }
@@ -111,15 +106,9 @@ impl Group {
         }
     }
 
-    /// Authority goes to whom `choose` names, once there is a proof. One that is found is written down at once if the
-    /// grant has to wait.
-    fn give_with_proof(
-        &mut self,
-        now: Now,
-        record: &Record,
-        choose: impl Fn(&mut Self, &Kept) -> Result<Chosen, Obstacle>,
-        plan: &mut Plan,
-    ) {
+    /// Authority goes where it is aimed at, once there is a proof. One that is found is written down at once if the grant
+    /// has to wait.
+    fn give_with_proof(&mut self, now: Now, record: &Record, aim: &Aim, plan: &mut Plan, out: &mut Step) {
         let kept = plan.kept.clone();
         let release = match authority::release(record, &self.seen.evidence, self.spec.proof, now) {
             Ok(release) => release,
@@ -129,11 +118,17 @@ impl Group {
                 return;
             }
         };
-        let chosen =
-            if self.runs(|_, task| *task == Task::Fence) { Err(Obstacle::EndingFence) } else { choose(self, &kept) };
+        let since = self.proven_since(record, now);
+        let chosen = match aim {
+            _ if self.runs(|_, task| *task == Task::Fence) => Err(Obstacle::EndingFence),
+            Aim::SameSite(next) => self.same_site(now, record, &kept, next, since, out),
+            Aim::Best(wish) => self.best(now, record, &kept, wish.as_ref(), since, out),
+            Aim::Back(member) => Ok(only(member)),
+        };
         match chosen {
-            Ok(chosen) => {
-                let Chosen { member, given_up, unapplied, .. } = chosen;
+            Ok(Chosen { member, given_up, unapplied, drain, .. }) => {
+                // Only a drain that was given up gives anything up; what else is pending is applied before the cut.
+                let unapplied = if matches!(drain, Progress::GaveUp(_)) { unapplied } else { GtidSet::new() };
                 self.give(now, record, &release, &member, given_up, unapplied, plan);
             }
             Err(obstacle) => {
@@ -152,11 +147,62 @@ impl Group {
         }
     }
 
-    /// The best candidate, if its sets and those of all others are read and its drain is over.
-    fn best(&mut self, now: Now, record: &Record, kept: &Kept, wish: Option<&Site>) -> Result<Chosen, Obstacle> {
-        let unread = self.unread_candidates(record);
+    /// When this leader first found the proof of this run: until then the holder may have written, and candidates may
+    /// have received, so what was read before says too little.
+    pub(super) fn proven_since(&mut self, record: &Record, now: Now) -> Boot {
+        match self.proven {
+            Some((run, since)) if Some(run) == record.revoked_at => since,
+            _ => {
+                self.proven = record.revoked_at.map(|run| (run, now.boot));
+                now.boot
+            }
+        }
+    }
+
+    /// The present instance of the holder's site, if its server lacks nothing; else whoever is best.
+    fn same_site(
+        &mut self,
+        now: Now,
+        record: &Record,
+        kept: &Kept,
+        next: &Member,
+        since: Boot,
+        out: &mut Step,
+    ) -> Result<Chosen, Obstacle> {
+        let unread = self.unread_candidates(since);
         if !unread.is_empty() {
-            return Err(Obstacle::Reading(unread));
+            return self.read_first(now, unread, out);
+        }
+        let closed = self.seen.site(&next.site).is_some_and(|seen| seen.watch.is_fenced());
+        if closed
+            && self.passes_gate(kept, next)
+            && self.seen.site(&next.site).is_some_and(|seen| seen.facts_begun >= since)
+        {
+            return Ok(only(next));
+        }
+        self.best(now, record, kept, None, since, out)
+    }
+
+    fn read_first<T>(&mut self, now: Now, unread: Vec<Site>, out: &mut Step) -> Result<T, Obstacle> {
+        for site in &unread {
+            self.begin(now, site, Task::Read, out);
+        }
+        Err(Obstacle::Reading(unread))
+    }
+
+    /// The best candidate, if its sets and those of all others are read and its drain is over.
+    fn best(
+        &mut self,
+        now: Now,
+        record: &Record,
+        kept: &Kept,
+        wish: Option<&Site>,
+        since: Boot,
+        out: &mut Step,
+    ) -> Result<Chosen, Obstacle> {
+        let unread = self.unread_candidates(since);
+        if !unread.is_empty() {
+            return self.read_first(now, unread, out);
         }
         let Decision { chosen, refused } = self.choose(now, record, kept, wish);
         let Some(chosen) = chosen else { return Err(Obstacle::NoCandidate(refused)) };
@@ -175,11 +221,15 @@ impl Group {
         Ok(chosen)
     }
 
-    /// Candidates whose sets were not read since the revocation: an older reading may lack what arrived since.
-    fn unread_candidates(&self, record: &Record) -> Vec<Site> {
-        let since = record.revoked_at.unwrap_or(record.epoch);
+    /// Candidates that answer, or may, and were not read, closed, since the proof was found. Each of them is read, or is
+    /// unreachable, before long.
+    fn unread_candidates(&self, since: Boot) -> Vec<Site> {
         let unread = |site: &Site| {
-            self.seen.site(site).is_some_and(|seen| seen.watch.state == State::ReadOnly && !seen.read_since(since))
+            self.seen.site(site).is_some_and(|seen| match seen.watch.state {
+                State::Unreachable => false,
+                State::Unknown | State::Writable => true,
+                State::ReadOnly => seen.facts_begun < since || seen.watch.pair.is_none(),
+            })
         };
         let candidates = self.spec.sites.iter().filter(|spec| self.spec.is_candidate(&spec.site));
         candidates.map(|spec| &spec.site).filter(|site| unread(site)).cloned().collect()
@@ -272,19 +322,19 @@ impl Group {
                 Replica { applier: replica.applier.clone(), receiver: replica.receiver, delayed: replica.delayed };
             Some(drain.drain.step(data, &replica, BOUND, now.boot))
         });
+        drain.progress = match &step {
+            Some(DrainStep::Done) => Progress::Done,
+            Some(DrainStep::GiveUp { cause, .. }) => Progress::GaveUp(cause.clone()),
+            // More may have arrived since it was done: it is not, then.
+            Some(_) => Progress::Pending,
+            None => drain.progress,
+        };
         let task = match step {
             None => Some(Task::Read),
             Some(DrainStep::KeepWaiting { .. }) => (now.boot >= seen.facts_at + READ_AGAIN).then_some(Task::Read),
             Some(DrainStep::StartApplier) => Some(Task::StartApplier),
             Some(DrainStep::LiftDelay) => Some(Task::LiftDelay),
-            Some(DrainStep::Done) => {
-                drain.progress = Progress::Done;
-                None
-            }
-            Some(DrainStep::GiveUp { cause, .. }) => {
-                drain.progress = Progress::GaveUp(cause);
-                None
-            }
+            Some(DrainStep::Done | DrainStep::GiveUp { .. }) => None,
         };
         seen.drain = Some(drain);
         if let Some(task) = task.filter(|task| !self.is_busy(site, Lane::Change) || *task == Task::Read) {

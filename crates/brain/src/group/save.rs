@@ -121,7 +121,7 @@ impl Group {
                 self.now_stored(now, saving.next);
             }
             Saved::RecordOnly => {
-                let kept = Kept::clone(&before).under(saving.next.record.clone(), saving.next.last_failover.clone());
+                let kept = Kept::join(saving.next.anchor(), Kept::clone(&before));
                 out.notices.extend(record_notice(&before, &kept));
                 out.notices.extend(saving.notices);
                 self.now_stored(now, Box::new(kept));

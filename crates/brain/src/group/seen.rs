@@ -55,6 +55,8 @@ pub struct SiteSeen {
     pub facts_under: Epoch,
     /// When `facts` came.
     pub facts_at: Boot,
+    /// When the reading of `facts` began, at the earliest.
+    pub facts_begun: Boot,
     /// Polls in a row in which it followed the holder, both threads running.
     pub following: u32,
     /// When it was last connected and caught up.
@@ -160,6 +162,7 @@ impl SiteSeen {
             facts: None,
             facts_under: 0,
             facts_at: Boot(0),
+            facts_begun: Boot(0),
             following: 0,
             caught_up_at: None,
             words: BTreeMap::new(),

@@ -16,6 +16,7 @@ pub(super) struct Running {
     pub(super) site: Site,
     pub(super) task: Task,
     pub(super) began_under: Epoch,
+    pub(super) begun: Boot,
     until: Boot,
 }
 
@@ -32,7 +33,13 @@ impl Group {
         let server = self.seen.site(site).and_then(|seen| seen.facts.as_ref()).map(|facts| facts.server_uuid);
         let began_under = self.kept().map_or(0, |kept| kept.epoch());
         let id = WorkId(self.take_id());
-        let running = Running { site: site.clone(), task: task.clone(), began_under, until: now.boot + bound + SLACK };
+        let running = Running {
+            site: site.clone(),
+            task: task.clone(),
+            began_under,
+            begun: now.boot,
+            until: now.boot + bound + SLACK,
+        };
         self.work.insert(id, running);
         out.commands.push(Command::Work { id, site: site.clone(), server, task, within: bound });
         true

@@ -1,7 +1,7 @@
-//! One form for states that differ in nothing that matters: times are relative to now and saturated, question ids are
-//! numbered anew, what can never have an effect any more is dropped.
+//! One form for parts that differ in nothing that matters: times are relative to now and saturated, question ids are
+//! numbered anew, what can never have an effect any more is dropped. Each reduction says why it is sound.
 
-use super::world::{LONG_AGO, Leader, Message, NOW, Node, World};
+use super::world::{Bounds, LONG_AGO, Leader, Letter, NOW, Node};
 use bloodraven_brain::authority::Evidence;
 use bloodraven_brain::authority::evidence::Heard;
 use bloodraven_brain::fence::{Command, Disk, Lane, Mysqld, Round, Sidecar};
@@ -22,84 +22,101 @@ fn clamp_age(age: &mut Millis) {
     age.0 = age.0.min(NOW.0 - LONG_AGO.0);
 }
 
-impl World {
+impl Node {
     /// Time passes: everything lies that much further back.
     pub(super) fn shift(&mut self, by: Millis) {
         self.each_time(&mut |time| time.0 = time.0.saturating_sub(by.0));
     }
 
-    pub(super) fn canonicalise(&mut self) {
+    /// The canonical form.
+    pub(super) fn canonical(mut self, bounds: &Bounds) -> Self {
         self.each_time(&mut clamp);
-        for message in self.messages.values_mut() {
-            forget_in_message(message);
+        if let Some((_, ack)) = &mut self.late_ack {
+            forget_in_ack(ack);
         }
-        for at in 0..self.nodes.len() {
-            forget_in_sidecar(&mut self.nodes[at]);
-            self.drop_dead_letters(at);
-            self.renumber(at);
-            each_start(&mut self.nodes[at]);
+        for letter in self.inbox.values_mut() {
+            // What voters say of themselves reaches the leader by acknowledgements of their own.
+            if let Letter::Vouch(vouch) = letter {
+                *vouch.ack = silence(&vouch.from);
+            }
         }
-        self.forget_in_leader();
-        let on_disk = |node: &Node| node.disk.view.as_ref().map_or(0, |view| view.epoch);
-        let lowest = self.nodes.iter().map(on_disk).min().unwrap_or(0);
-        self.views.retain(|view| view.epoch > lowest);
+        self.forget_in_sidecar(bounds);
+        self.drop_dead_letters(bounds.lease_is_one_number());
+        self.renumber();
+        self.rename_starts();
+        self
     }
 
-    /// Acknowledgements matter to a leader that revokes, and to the clocks of old voter sets.
-    fn forget_in_leader(&mut self) {
-        let Leader { record, evidence } = &mut self.leader;
-        let revoking = record.phase == Phase::Revoking;
-        let one_set = record.holder.as_ref().is_none_or(|holder| holder.sets.len() == 1);
-        if !revoking {
-            evidence.heard.clear();
-            evidence.run = None;
+    fn forget_in_sidecar(&mut self, bounds: &Bounds) {
+        let Some(sidecar) = &mut self.sidecar else { return };
+        sidecar.answer_had.clear();
+        sidecar.peer_acks.clear();
+        // Every server holds the same data here: what others hold keeps nobody closed.
+        sidecar.others.clear();
+        sidecar.replies.clear();
+        // Readings take no time here: what is owed is answered at once or, with the lane taken, not at all.
+        sidecar.vouches_owed.clear();
+        sidecar.fenced_by = None;
+        // A failed attempt is repeated within a step.
+        sidecar.retry_at = Boot(0);
+        if let Some(view) = &sidecar.heard {
+            // What is older than a lease renews nothing any more.
+            let lease = view.settings.lease_timeout;
+            sidecar.asked.retain(|_, asked| NOW < asked.sent + lease);
+            if bounds.faults.settings_changes == 0 {
+                sidecar.granted = sidecar.granted.filter(|sent| NOW < *sent + lease);
+                sidecar.vouched.retain(|_, sent| NOW < *sent + lease);
+            }
+            sidecar.inherited = sidecar.inherited.filter(|deadline| NOW < *deadline);
+            if bounds.lease_is_one_number() {
+                fold_lease(sidecar);
+            }
         }
-        if one_set {
-            evidence.set_clocks.clear();
+        // Marker and note are about one tenure, and a tenure that was taken away never comes back.
+        let named = sidecar.heard.as_ref().is_some_and(|view| view.names(&sidecar.me));
+        if !named {
+            sidecar.disk.marker = None;
+            sidecar.disk.note = None;
         }
-        for heard in evidence.heard.values_mut() {
-            *heard = Heard { epoch: heard.epoch, released: heard.released, fenced: heard.fenced, ..Heard::default() };
+        // After the last move of the search nobody is asked any more when it last vouched.
+        if bounds.is_last(sidecar.heard.as_ref().map_or(0, |view| view.epoch)) && named_somebody(sidecar) {
+            sidecar.vouch_given.clear();
         }
-        // When a run began matters to the policy `BestEffort` alone; what the holder itself vouched for, to nobody.
-        if let Some(run) = &mut evidence.run {
-            run.since = LONG_AGO;
+        // A ladder is over its time within one step.
+        if let Lane::Fencing { began, .. } | Lane::Blind { began, .. } = &mut sidecar.lane
+            && *began < NOW
+        {
+            *began = LONG_AGO;
         }
-        if let Some(heard) = record.holder.as_ref().and_then(|holder| evidence.heard.get_mut(&holder.member)) {
-            heard.released = None;
+        if sidecar.born == LONG_AGO {
+            sidecar.vouch_given.retain(|_, given| *given > LONG_AGO);
         }
-        evidence.last_grant = evidence.last_grant.filter(|granted| *granted > LONG_AGO);
-        evidence.highest = 0;
-        let revoked_at = record.revoked_at;
-        self.messages.retain(|_, message| match message {
-            Message::Ack(ack) => !one_set || (revoking && ack.epoch >= revoked_at),
-            Message::Question(_) | Message::Grant(_) | Message::Vouch(_) => true,
+    }
+
+    /// An answer to a question that nobody waits for has no effect; one that is older than what was had already changes
+    /// nothing; and a question whose answer is lost will never be answered.
+    fn drop_dead_letters(&mut self, folded: bool) {
+        let Some(sidecar) = &mut self.sidecar else { return self.inbox.clear() };
+        let known: BTreeSet<QuestionId> = sidecar.asked.keys().copied().collect();
+        self.inbox.retain(|_, letter| known.contains(&letter.id()));
+        let told = sidecar.word.is_some();
+        let (granted, vouched) = (sidecar.granted, &sidecar.vouched);
+        let asked = &sidecar.asked;
+        self.inbox.retain(|_, letter| {
+            let sent = asked.get(&letter.id()).map(|asked| asked.sent);
+            match letter {
+                Letter::Grant(grant) => sent > granted || (grant.open.is_some() && !told),
+                Letter::Vouch(_) if folded => sent > granted,
+                Letter::Vouch(vouch) => sent > vouched.get(&vouch.from).copied(),
+            }
         });
-    }
-
-    fn each_time(&mut self, f: &mut impl FnMut(&mut Boot)) {
-        let Self { nodes, record: _, views: _, leader, late_write: _, messages: _, left: _ } = self;
-        for node in nodes {
-            each_time_of_node(node, f);
-        }
-        each_time_of_evidence(&mut leader.evidence, f);
-    }
-
-    /// Answers to questions that nobody waits for have no effect, and a question whose every trace is lost will never be
-    /// answered.
-    fn drop_dead_letters(&mut self, at: usize) {
-        let me = self.nodes[at].me.clone();
-        let Some(sidecar) = &mut self.nodes[at].sidecar else {
-            return self.messages.retain(|_, message| id_for(message, &me).is_none());
-        };
-        self.messages.retain(|_, message| id_for(message, &me).is_none_or(|id| sidecar.asked.contains_key(&id)));
-        let alive: BTreeSet<QuestionId> = self.messages.values().filter_map(|message| id_for(message, &me)).collect();
+        let alive: BTreeSet<QuestionId> = self.inbox.values().map(Letter::id).collect();
         sidecar.asked.retain(|id, _| alive.contains(id));
     }
 
-    fn renumber(&mut self, at: usize) {
-        let me = self.nodes[at].me.clone();
-        let Some(sidecar) = &mut self.nodes[at].sidecar else { return };
-        // Numbered by whom they were put to: there is one to each.
+    /// Questions are numbered by whom they were put to: of each, one answer at most is on its way.
+    fn renumber(&mut self) {
+        let Some(sidecar) = &mut self.sidecar else { return };
         let mut order: Vec<(Option<Member>, QuestionId)> =
             sidecar.asked.iter().map(|(id, asked)| (asked.voter.clone(), *id)).collect();
         order.sort();
@@ -110,40 +127,131 @@ impl World {
         if let Some(Round { open, .. }) = &mut sidecar.round {
             *open = open.iter().filter_map(|id| names.get(id).copied()).collect();
         }
-        for message in self.messages.values_mut() {
-            if let Some(new) = id_for(message, &me).and_then(|id| names.get(&id)) {
-                match message {
-                    Message::Question(question) => question.id = *new,
-                    Message::Grant(grant) => grant.id = *new,
-                    Message::Vouch(vouch) => vouch.id = *new,
-                    Message::Ack(_) => {}
+        for letter in self.inbox.values_mut() {
+            if let Some(new) = names.get(&letter.id()) {
+                match letter {
+                    Letter::Grant(grant) => grant.id = *new,
+                    Letter::Vouch(vouch) => vouch.id = *new,
                 }
             }
         }
     }
-}
 
-/// The question that this message asks for, or answers to, that asker.
-fn id_for(message: &Message, asker: &Member) -> Option<QuestionId> {
-    let (who, id) = match message {
-        Message::Question(question) => (&question.from, question.id),
-        Message::Grant(grant) => (&grant.to, grant.id),
-        Message::Vouch(vouch) => (&vouch.about, vouch.id),
-        Message::Ack(_) => return None,
-    };
-    (who == asker).then_some(id)
-}
+    /// Starts of mysqld are compared with the present one only: that one is 1, all earlier ones are 0.
+    fn rename_starts(&mut self) {
+        let present = self.server.start;
+        self.server.start = 1;
+        let rename = |start: &mut StartId| start.0 = u64::from(start.0 == present);
+        let rename_disk = |disk: &mut Disk| {
+            disk.marker.iter_mut().filter_map(|marker| marker.start.as_mut()).for_each(rename);
+            disk.note.iter_mut().for_each(|note| rename(&mut note.start));
+        };
+        rename_disk(&mut self.disk);
+        let permits = self.permit.iter_mut().chain(&mut self.asked_by_ghost);
+        permits.for_each(|permit| rename(&mut permit.start));
+        match &mut self.lane {
+            Some(Command::AskPermit(permit)) => rename(&mut permit.start),
+            Some(Command::Kill(start)) => rename(start),
+            _ => {}
+        }
+        let Some(sidecar) = &mut self.sidecar else { return };
+        rename_disk(&mut sidecar.disk);
+        if let Mysqld::Up(start) = &mut sidecar.mysqld {
+            rename(start);
+        }
+        sidecar.permit.iter_mut().for_each(|permit| rename(&mut permit.start));
+        sidecar.read.iter_mut().for_each(|read| rename(&mut read.start));
+        sidecar.round.iter_mut().for_each(|round| rename(&mut round.start));
+        if let Lane::Opening { start, .. } | Lane::Fencing { start, .. } = &mut sidecar.lane {
+            rename(start);
+        }
+    }
 
-/// What nobody reads in this model.
-fn forget_in_message(message: &mut Message) {
-    match message {
-        Message::Ack(ack) => forget_in_ack(ack),
-        Message::Vouch(vouch) => *vouch.ack = silence(&vouch.from),
-        Message::Question(_) | Message::Grant(_) => {}
+    fn each_time(&mut self, f: &mut impl FnMut(&mut Boot)) {
+        let Self { me: _, sidecar, disk: _, server: _, permit, asked_by_ghost, lane, inbox: _, late_ack, ended: _ } = self;
+        permit.iter_mut().chain(asked_by_ghost).for_each(|permit| f(&mut permit.deadline));
+        if let Some(Command::AskPermit(permit)) = lane {
+            f(&mut permit.deadline);
+        }
+        if let Some((spoken, _)) = late_ack {
+            f(spoken);
+        }
+        if let Some(sidecar) = sidecar {
+            each_time_of_sidecar(sidecar, f);
+        }
     }
 }
 
-fn forget_in_ack(ack: &mut Ack) {
+impl Letter {
+    /// The question that it answers.
+    pub(super) fn id(&self) -> QuestionId {
+        match self {
+            Self::Grant(grant) => grant.id,
+            Self::Vouch(vouch) => vouch.id,
+        }
+    }
+}
+
+fn named_somebody(sidecar: &Sidecar) -> bool {
+    sidecar.heard.as_ref().is_some_and(|view| view.phase != Phase::Revoking)
+}
+
+/// Where one vouch of any voter is as good as a grant, and nobody stops being a voter, only the latest of them all
+/// matters: a deadline is the maximum over them, and later answers only raise it.
+fn fold_lease(sidecar: &mut Sidecar) {
+    let latest = sidecar.vouched.values().copied().max();
+    sidecar.granted = sidecar.granted.max(latest);
+    sidecar.vouched.clear();
+}
+
+/// The canonical form of a leader.
+pub(super) fn leader(leader: &mut Leader, bounds: &Bounds) {
+    let Leader { record, evidence } = leader;
+    each_time_of_evidence(evidence, &mut clamp);
+    let revoking = record.phase == Phase::Revoking;
+    let one_set = record.holder.as_ref().is_none_or(|holder| holder.sets.len() == 1);
+    // Acknowledgements matter to a leader that revokes, and to the clocks of old voter sets.
+    if !revoking {
+        evidence.heard.clear();
+        evidence.run = None;
+    }
+    if one_set {
+        evidence.set_clocks.clear();
+    }
+    let without_holder = record.holder.is_none();
+    for heard in evidence.heard.values_mut() {
+        let started = if without_holder { heard.started } else { Boot(0) };
+        let Heard { epoch, released, fenced, .. } = *heard;
+        *heard = Heard { epoch, released, fenced, started, ..Heard::default() };
+    }
+    // When a run began matters to the policy `BestEffort` alone; what the holder itself vouched for, to nobody.
+    if let Some(run) = &mut evidence.run {
+        run.since = LONG_AGO;
+    }
+    if let Some(heard) = record.holder.as_ref().and_then(|holder| evidence.heard.get_mut(&holder.member)) {
+        heard.released = None;
+    }
+    // The wait counts from the later of the two.
+    evidence.last_grant = evidence.last_grant.filter(|granted| *granted > evidence.elected && *granted > LONG_AGO);
+    if !revoking && bounds.is_last(record.epoch) {
+        evidence.last_grant = None;
+        evidence.elected = LONG_AGO;
+    }
+    if evidence.highest <= record.epoch {
+        evidence.highest = 0;
+    }
+    evidence.has_voted.clear();
+}
+
+impl Leader {
+    /// Time passes: everything lies that much further back.
+    pub(super) fn shift(&mut self, by: Millis) {
+        each_time_of_evidence(&mut self.evidence, &mut |time| time.0 = time.0.saturating_sub(by.0));
+    }
+}
+
+/// What the leader of this model reads of an acknowledgement.
+pub(super) fn forget_in_ack(ack: &mut Ack) {
     clamp_age(&mut ack.uptime);
     ack.last_vouch.values_mut().for_each(clamp_age);
     let mut kept = silence(&ack.from);
@@ -167,80 +275,6 @@ fn silence(from: &Member) -> Ack {
         last_vouch: BTreeMap::new(),
         last_answer: BTreeMap::new(),
         uptime: Millis(0),
-    }
-}
-
-/// Starts of mysqld are compared with the present one only: that one is 1, all earlier ones are 0.
-fn each_start(node: &mut Node) {
-    let present = node.mysqld.start;
-    node.mysqld.start = 1;
-    let rename = |start: &mut StartId| start.0 = u64::from(start.0 == present);
-    let rename_disk = |disk: &mut Disk| {
-        disk.marker.iter_mut().filter_map(|marker| marker.start.as_mut()).for_each(rename);
-        disk.note.iter_mut().for_each(|note| rename(&mut note.start));
-    };
-    rename_disk(&mut node.disk);
-    node.permit.iter_mut().for_each(|permit| rename(&mut permit.start));
-    match &mut node.lane {
-        Some(Command::AskPermit(permit)) => rename(&mut permit.start),
-        Some(Command::Kill(start)) => rename(start),
-        _ => {}
-    }
-    let Some(sidecar) = &mut node.sidecar else { return };
-    rename_disk(&mut sidecar.disk);
-    if let Mysqld::Up(start) = &mut sidecar.mysqld {
-        rename(start);
-    }
-    sidecar.permit.iter_mut().for_each(|permit| rename(&mut permit.start));
-    sidecar.read.iter_mut().for_each(|read| rename(&mut read.start));
-    sidecar.round.iter_mut().for_each(|round| rename(&mut round.start));
-    if let Lane::Opening { start, .. } | Lane::Fencing { start, .. } = &mut sidecar.lane {
-        rename(start);
-    }
-}
-
-fn forget_in_sidecar(node: &mut Node) {
-    let Some(sidecar) = &mut node.sidecar else { return };
-    sidecar.answer_had.clear();
-    sidecar.peer_acks.clear();
-    sidecar.others.clear();
-    sidecar.replies.clear();
-    // Readings take no time here: what is owed is answered at once or, with the lane taken, not at all.
-    sidecar.vouches_owed.clear();
-    sidecar.fenced_by = None;
-    sidecar.retry_at = Boot(0);
-    // What is older than a lease is dropped at the next step anyway.
-    if let Some(view) = &sidecar.heard {
-        let lease = view.settings.lease_timeout;
-        sidecar.asked.retain(|_, asked| NOW < asked.sent + lease);
-        // One generation of questions at a time: the answers to older ones are lost.
-        let newest = sidecar.asked.values().map(|asked| asked.sent).max();
-        sidecar.asked.retain(|_, asked| Some(asked.sent) == newest);
-        sidecar.granted = sidecar.granted.filter(|sent| NOW < *sent + lease);
-        sidecar.vouched.retain(|_, sent| NOW < *sent + lease);
-        sidecar.inherited = sidecar.inherited.filter(|deadline| NOW < *deadline);
-    }
-    // A ladder is over its time within one step.
-    if let Lane::Fencing { began, .. } = &mut sidecar.lane
-        && *began < NOW
-    {
-        *began = LONG_AGO;
-    }
-    if sidecar.born == LONG_AGO {
-        sidecar.vouch_given.retain(|_, given| *given > LONG_AGO);
-    }
-}
-
-fn each_time_of_node(node: &mut Node, f: &mut impl FnMut(&mut Boot)) {
-    let Node { me: _, sidecar, disk: _, mysqld: _, permit, lane, .. } = node;
-    if let Some(permit) = permit {
-        f(&mut permit.deadline);
-    }
-    if let Some(Command::AskPermit(permit)) = lane {
-        f(&mut permit.deadline);
-    }
-    if let Some(sidecar) = sidecar {
-        each_time_of_sidecar(sidecar, f);
     }
 }
 
@@ -290,13 +324,13 @@ fn each_time_of_sidecar(sidecar: &mut Sidecar, f: &mut impl FnMut(&mut Boot)) {
     if let Some(permit) = permit {
         f(&mut permit.deadline);
     }
-    if let Lane::Fencing { began, .. } = lane {
+    if let Lane::Fencing { began, .. } | Lane::Blind { began, .. } = lane {
         f(began);
     }
 }
 
 fn each_time_of_evidence(evidence: &mut Evidence, f: &mut impl FnMut(&mut Boot)) {
-    let Evidence { elected, last_grant, run, heard, ended, set_clocks, highest: _ } = evidence;
+    let Evidence { elected, last_grant, run, heard, ended, set_clocks, has_voted: _, highest: _ } = evidence;
     f(elected);
     last_grant.iter_mut().for_each(&mut *f);
     if let Some(run) = run {

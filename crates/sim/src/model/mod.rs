@@ -1,20 +1,33 @@
 //! The authority protocol as a finite model: real `Sidecar::step`, real record changes, real proofs; the network, the
 //! keeper, mysqld and time are modelled around them.
 //!
-//! Any message may be late or lost; a view that was ever persisted may reach any sidecar at any later time. What is in
+//! Any answer may be late or lost; a view that was ever persisted may reach any sidecar at any later time. What is in
 //! flight is state: answers of dead leaders, record writes of dead leaders, opening statements of dead sessions. Time is
 //! relative and saturated: lease 2, margin 1, and the only thing that time forces is the keeper's dead man.
+//!
+//! Reading order: [`world`] (the words), [`local`] (one node), [`leader`], [`step`] (how they meet), [`canonical`] (which
+//! states are one), [`check`] (the promises), [`search`] and [`walk`], [`rows`] (what is searched), [`teeth`] (what is
+//! taken away, and who notices).
 
-mod action;
 mod canonical;
 mod check;
+mod intern;
+mod leader;
+mod local;
+pub mod rows;
 mod search;
+mod step;
+pub mod teeth;
+mod walk;
 mod world;
 
 #[cfg(test)]
 mod tests;
 
-pub use action::Action;
 pub use check::Breach;
+pub use leader::Write;
+pub use local::{Said, Stimulus};
 pub use search::{Outcome, search};
-pub use world::{Bounds, Channel, Message, Without, World};
+pub use step::{Action, Heard, Machine, Who};
+pub use walk::{Walked, walk};
+pub use world::{Bounds, Faults, Start, Without, World};

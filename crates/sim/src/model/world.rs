@@ -1,11 +1,14 @@
-//! The state of the model: nodes, the store, leaders, messages in flight.
+//! The words of the model: bounds, nodes, the store, leaders, and the world that is made of them.
+//!
+//! In: nothing. Out: the first state of a search. Must not: decide; what happens is in [`super::local`] and
+//! [`super::step`].
 
-use super::Action;
-use bloodraven_brain::authority::Evidence;
-use bloodraven_brain::fence::{Command, Disk, Input, Permit, ReplyId, Sidecar};
-use bloodraven_brain::message::{Ack, Grant, Question, StartId, Vouch};
+use super::canonical;
+use bloodraven_brain::authority::{self, Evidence};
+use bloodraven_brain::fence::{Command, Disk, Permit, Sidecar};
+use bloodraven_brain::message::{Ack, Grant, StartId, Vouch};
 use bloodraven_brain::name::{Instance, Member, Site};
-use bloodraven_brain::record::{Cause, Epoch, Phase, Record, Settings, View, VoterSet};
+use bloodraven_brain::record::{Cause, Epoch, Holder, Phase, Record, Settings, View, VoterSet};
 use bloodraven_brain::time::{Boot, Millis, Wall};
 use std::collections::BTreeMap;
 
@@ -15,23 +18,49 @@ pub(super) const STEP: Millis = Millis(3062);
 /// The present moment. Time passes by shifting everything else into the past.
 pub(super) const NOW: Boot = Boot(3062 * 100);
 
-/// Further back than anything reacts to.
+/// Further back than anything reacts to: a lease of two steps and its margin.
 pub(super) const LONG_AGO: Boot = Boot(3062 * 97);
+
+/// How many nodes a world has room for: four sites, or two with two lives each and one more.
+pub(super) const ROOM: usize = 5;
 
 /// How far the search goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each widens the search in a way of its own")]
 pub struct Bounds {
     /// How many sites.
     pub sites: usize,
-    /// Steps of time that a lease lasts. With 1 no answer outlives the step it was given in: much smaller, and blind to
-    /// late answers.
+    /// Steps of time that a lease lasts. With 1 no answer outlives the step it was given in.
     pub lease: u64,
     /// `minPeers`.
     pub min_peers: u32,
-    /// The highest epoch that the leader may reach.
+    /// The highest epoch that the leader may begin a move, or a change, from.
     pub epochs: Epoch,
+    /// What may go wrong, and how often.
+    pub faults: Faults,
+    /// Whether acknowledgements may be late, or be handed on by a peer with their age.
+    pub late_acks: bool,
+    /// Whether views may also come from peers.
+    pub peer_views: bool,
+    /// Whether the keeper's word may be late.
+    pub slow_keeper: bool,
+    /// Whether the fenced state in acknowledgements is ignored, so that only a lease that ran out proves anything.
+    pub lease_proof_only: bool,
+    /// Whether a write may reach one of the record's two copies only.
+    pub two_copies: bool,
+    /// Where the search begins.
+    pub start: Start,
+    /// What is taken out of the world, to show that the search would notice.
+    pub without: Option<Without>,
+}
+
+/// How often each thing may go wrong, or be changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Faults {
     /// Leader changes, with or without a record write of the old leader in flight.
     pub leader_changes: u8,
+    /// Leaders that are elected while the old one goes on: the Kubernetes Lease was not kept.
+    pub rivals: u8,
     /// Sidecar crashes.
     pub sidecar_crashes: u8,
     /// mysqld crashes.
@@ -40,14 +69,29 @@ pub struct Bounds {
     pub lane_failures: u8,
     /// Voter changes.
     pub voter_changes: u8,
-    /// Whether questions, acknowledgements and the keeper's word may be late, too. Answers always may.
-    pub slow_mail: bool,
-    /// What is taken out of the world, to show that the search would notice.
-    pub without: Option<Without>,
+    /// Changes of the lease settings.
+    pub settings_changes: u8,
+    /// New pods, each beside an old one that may live on.
+    pub new_pods: u8,
+    /// Instances that end, for good.
+    pub ends: u8,
+    /// Stores that are lost: a new instance in the same pod.
+    pub lost_stores: u8,
+}
+
+/// Where a search begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Start {
+    /// Site 0 has authority under epoch 1 and is open.
+    Opened,
+    /// A group without a record: nothing stored anywhere, every server fenced.
+    Bootstrap,
+    /// Site 1 has authority under epoch 3 and is open; the API server was set back to epoch 1 of site 0.
+    RolledBack,
 }
 
 /// A part of the protocol that the world around the brain provides, and that a search can do without.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Without {
     /// The keeper never kills a server whose permit has run out.
     DeadMan,
@@ -55,28 +99,53 @@ pub enum Without {
     FencedBoot,
     /// Ending the opener's sessions ends nothing.
     EndOfOpeners,
+    /// The keeper gives a permit for any start of mysqld.
+    StartIdAtPermit,
+    /// A sidecar that was replaced may still be given what it asked the keeper for.
+    OneSession,
+    /// The fencing statement sets `super_read_only` alone, which does nothing where it is on already.
+    BothInOneStatement,
+    /// Views leave before the record is persisted.
+    PersistFirst,
+    /// A record write lands whatever was written since it was begun.
+    CompareAndSwap,
+    /// A leader that was replaced goes on answering.
+    LeadershipAtTheAnswer,
+    /// The operator opens by SQL, too.
+    OnlyTheSidecarOpens,
+    /// An instance is taken for ended although it lives.
+    EvidenceOfTheEnd,
 }
 
-/// The whole state.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// The whole state: numbers of interned parts (see [`super::intern`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct World {
-    /// One node for each instance.
-    pub nodes: Vec<Node>,
+    /// One node for each instance; none beyond those that live.
+    pub(super) nodes: [Option<u32>; ROOM],
+    /// The leader.
+    pub(super) leader: u32,
+    /// An earlier leader that goes on, where a search allows it.
+    pub(super) rival: Option<u32>,
     /// What the API server holds.
+    pub(super) store: u32,
+    /// What is left of the faults.
+    pub(super) left: Faults,
+}
+
+/// What the API server holds, and what was ever told.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Store {
+    /// The record, as somebody who reads both copies finds it.
     pub record: Record,
-    /// Every view ever persisted that a late message may still bring.
+    /// The copy that a write did not reach.
+    pub stale: Option<Record>,
+    /// Every view ever told that a late message may still bring.
     pub views: Vec<View>,
-    /// The leader, with the record as it last read or wrote it.
-    pub leader: Leader,
     /// A record write of a dead leader; it lands if the record has not changed since.
     pub late_write: Option<Record>,
-    /// Messages in flight.
-    pub messages: BTreeMap<Channel, Message>,
-    /// What is left of the faults.
-    pub left: Bounds,
 }
 
-/// A leader.
+/// A leader, with the record as it last read or wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leader {
     /// What it believes to be persisted.
@@ -85,21 +154,38 @@ pub struct Leader {
     pub evidence: Evidence,
 }
 
-/// One instance: keeper, mysqld and sidecar.
+/// One instance: keeper, mysqld and sidecar, with what is in flight to and from them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
     /// Who it is.
     pub me: Member,
     /// The sidecar, unless it is down.
     pub sidecar: Option<Sidecar>,
-    /// Its disk.
+    /// What is on disk while the sidecar is down; while it runs, its own copy is the same.
     pub disk: Disk,
     /// mysqld.
-    pub mysqld: Server,
+    pub server: Server,
     /// The keeper's permit.
     pub permit: Option<Permit>,
+    /// What a sidecar that died had asked the keeper for.
+    pub asked_by_ghost: Option<Permit>,
     /// The lane operation that the sidecar waits for.
     pub lane: Option<Command>,
+    /// Answers on their way to it, by sender; no member: the leader. A newer one replaces the older, which is lost.
+    pub inbox: BTreeMap<Option<Member>, Letter>,
+    /// An acknowledgement on its way to the leader, with the time it was spoken.
+    pub late_ack: Option<(Boot, Ack)>,
+    /// It has ended, for good.
+    pub ended: bool,
+}
+
+/// An answer in flight.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Letter {
+    /// The leader's.
+    Grant(Grant),
+    /// A voter's.
+    Vouch(Vouch),
 }
 
 /// mysqld, the ground truth.
@@ -116,248 +202,184 @@ pub struct Server {
     pub super_read_only: bool,
     /// An opening statement was sent over a session that nobody has seen gone.
     pub opening_in_flight: bool,
-}
-
-/// A message in flight.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Message {
-    /// To the leader, or to a voter.
-    Question(Question),
-    /// The leader's answer.
-    Grant(Grant),
-    /// A voter's answer.
-    Vouch(Vouch),
-    /// An acknowledgement for the leader.
-    Ack(Ack),
-}
-
-/// From whom a message goes to whom, and of which kind it is. Each channel holds one message: a newer one replaces the
-/// older, which is thereby lost. No member: the leader.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Channel {
-    /// The sender.
-    pub from: Option<Member>,
-    /// The receiver.
-    pub to: Option<Member>,
-    /// Whether it is an answer (else a question, or an acknowledgement).
-    pub answer: bool,
-    /// Whether it is an acknowledgement.
-    pub ack: bool,
+    /// The same by the operator, over a session that no sidecar knows.
+    pub operator_opens: bool,
 }
 
 impl Bounds {
     /// Two sites, one move, no faults: what every search begins with.
     pub const ONE_MOVE: Self = Self {
         sites: 2,
-        lease: 1,
+        lease: 2,
         min_peers: 1,
-        epochs: 3,
-        leader_changes: 0,
-        sidecar_crashes: 0,
-        mysqld_crashes: 0,
-        lane_failures: 0,
-        voter_changes: 0,
-        slow_mail: false,
+        epochs: 2,
+        faults: Faults {
+            leader_changes: 0,
+            rivals: 0,
+            sidecar_crashes: 0,
+            mysqld_crashes: 0,
+            lane_failures: 0,
+            voter_changes: 0,
+            settings_changes: 0,
+            new_pods: 0,
+            ends: 0,
+            lost_stores: 0,
+        },
+        late_acks: false,
+        peer_views: false,
+        slow_keeper: false,
+        lease_proof_only: false,
+        two_copies: false,
+        start: Start::Opened,
         without: None,
     };
 
-    /// The same with one fault of each kind.
-    pub const FAULTS: Self =
-        Self { leader_changes: 1, sidecar_crashes: 1, mysqld_crashes: 1, lane_failures: 1, ..Self::ONE_MOVE };
+    /// Whether anything beside mysqld can go wrong in the middle of a lane.
+    pub(super) fn lane_is_disturbed(&self) -> bool {
+        let Faults { sidecar_crashes, mysqld_crashes, lane_failures, ends, lost_stores, .. } = self.faults;
+        sidecar_crashes + mysqld_crashes + lane_failures + ends + lost_stores > 0 || self.slow_keeper
+    }
 
-    /// Whether anything beside mysqld can still go wrong in the middle of a lane.
-    fn crashes_here(&self) -> bool {
-        self.sidecar_crashes > 0 || self.mysqld_crashes > 0 || self.lane_failures > 0
+    /// Whether no move, and no change, can begin from that epoch any more.
+    pub(super) fn is_last(&self, epoch: Epoch) -> bool {
+        self.start == Start::Opened && self.without != Some(Without::PersistFirst) && epoch > self.epochs
+    }
+
+    /// Whether one vouch is always enough, of always the same voters under always the same settings.
+    pub(super) fn lease_is_one_number(&self) -> bool {
+        let Faults { voter_changes, settings_changes, new_pods, lost_stores, .. } = self.faults;
+        self.min_peers == 1 && voter_changes + settings_changes + new_pods + lost_stores == 0
+    }
+}
+
+impl Without {
+    /// All of them.
+    pub const ALL: &[Self] = &[
+        Self::DeadMan,
+        Self::FencedBoot,
+        Self::EndOfOpeners,
+        Self::StartIdAtPermit,
+        Self::OneSession,
+        Self::BothInOneStatement,
+        Self::PersistFirst,
+        Self::CompareAndSwap,
+        Self::LeadershipAtTheAnswer,
+        Self::OnlyTheSidecarOpens,
+        Self::EvidenceOfTheEnd,
+    ];
+
+    /// Its name, as commands take it.
+    pub fn name(self) -> String {
+        format!("{self:?}")
     }
 }
 
 impl Server {
+    const FENCED: Self = Self {
+        start: 1,
+        running: true,
+        read_only: true,
+        super_read_only: true,
+        opening_in_flight: false,
+        operator_opens: false,
+    };
+
     /// Whether somebody could write. 0/1 and 1/0 count.
     pub fn writable(&self) -> bool {
         self.running && !(self.read_only && self.super_read_only)
     }
 
-    /// A new start: always fenced, unless a search does without.
-    pub(super) fn boot(&mut self, fenced: bool) {
-        *self = Self {
-            start: self.start + 1,
-            running: true,
-            read_only: fenced,
-            super_read_only: fenced,
-            opening_in_flight: false,
-        };
+    /// Whether an opening may take effect.
+    pub fn may_be_opened(&self) -> bool {
+        self.running && (self.opening_in_flight || self.operator_opens)
     }
 
-    /// The end of a start takes its sessions along.
+    /// A new start: always fenced, unless a search does without.
+    pub(super) fn boot(&mut self, fenced: bool) {
+        *self = Self { start: self.start + 1, read_only: fenced, super_read_only: fenced, ..Self::FENCED };
+    }
+
+    /// The end of a start takes its sessions along; a statement that was not sent yet finds the next start.
     pub(super) fn end(&mut self) {
         self.running = false;
         self.opening_in_flight = false;
     }
+
+    pub(super) fn id(&self) -> StartId {
+        StartId(self.start)
+    }
 }
 
-impl World {
-    /// Site 0 has authority under epoch 1, stored everywhere; nothing is opened yet.
-    pub fn new(bounds: Bounds) -> Self {
-        let members: Vec<Member> = (0..bounds.sites).map(member).collect();
-        let settings = Settings { lease_timeout: STEP.times(bounds.lease), min_peers: bounds.min_peers };
-        let record = Record {
-            epoch: 1,
-            tenure: 1,
-            seat: Some(members[0].clone()),
-            phase: Phase::Granting,
-            voters: members.clone(),
-            settings,
-            since: Wall(0),
-            cause: Cause::Bootstrap,
-            proof: None,
-            revoked_at: None,
-            holder: Some(bloodraven_brain::record::Holder {
-                member: members[0].clone(),
-                server_uuid: None,
-                sets: vec![VoterSet { epoch: 1, voters: members.clone(), settings }],
-                sql_fence_sent: false,
-            }),
-            ended: Vec::new(),
-        };
-        let disk = Disk { view: Some(record.view()), ..Disk::default() };
-        let mysqld =
-            Server { start: 1, running: true, read_only: true, super_read_only: true, opening_in_flight: false };
-        let node = |me: &Member| Node {
-            me: me.clone(),
-            sidecar: Some(Sidecar::start(me.clone(), disk.clone(), LONG_AGO)),
-            disk: disk.clone(),
-            mysqld,
-            permit: None,
-            lane: None,
-        };
+impl Node {
+    /// An instance that starts with that on its disk, beside a server that has just come up; everybody is long up.
+    pub(super) fn new(me: Member, disk: Disk, born: Boot) -> Self {
         Self {
-            nodes: members.iter().map(node).collect(),
-            views: vec![record.view()],
-            leader: Leader { record: record.clone(), evidence: Evidence::new(LONG_AGO) },
-            record,
-            late_write: None,
-            messages: BTreeMap::new(),
-            left: bounds,
+            sidecar: Some(Sidecar::start(me.clone(), disk, born)),
+            me,
+            disk: Disk::default(),
+            server: Server::FENCED,
+            permit: None,
+            asked_by_ghost: None,
+            lane: None,
+            inbox: BTreeMap::new(),
+            late_ack: None,
+            ended: false,
         }
     }
 
-    /// The same, a moment later: site 0 is open, everybody has spoken to its keeper, nothing is in flight.
-    pub fn opened(bounds: Bounds) -> Self {
-        let mut world = Self::new(Bounds { sidecar_crashes: 0, mysqld_crashes: 0, lane_failures: 0, ..bounds });
-        for at in 0..world.nodes.len() {
-            world = world.after(&Action::KeeperFact(at));
-        }
-        world = world.after(&Action::Tick(0));
-        // Question to the leader, its answer, the opening; everything else stays undelivered.
-        for _ in 0..2 {
-            let channel = world.messages.keys().find(|channel| channel.from.is_none() || channel.to.is_none()).cloned();
-            if let Some(channel) = channel {
-                world = world.after(&Action::Deliver(channel));
-            }
-        }
-        world = world.after(&Action::LaneDone(0));
-        world.messages.clear();
-        world.left = bounds;
-        world.after(&Action::Timer(0))
+    /// The highest epoch that its sidecar has heard.
+    pub(super) fn known(&self) -> Epoch {
+        self.sidecar.as_ref().and_then(|sidecar| sidecar.heard.as_ref()).map_or(0, |view| view.epoch)
     }
 
-    /// Puts an input to a node's sidecar and carries its commands out, as far as they are instantaneous here.
-    pub(super) fn tell(&mut self, at: usize, input: Input) {
-        let mut inputs = vec![input];
-        // A step stores at most one view and reads at most once or twice, so this ends soon.
-        while let Some(input) = inputs.pop() {
-            let Some(sidecar) = &mut self.nodes[at].sidecar else { return };
-            for command in sidecar.step(NOW, input) {
-                inputs.extend(self.perform(at, command));
-            }
-        }
-    }
-
-    fn perform(&mut self, at: usize, command: Command) -> Option<Input> {
-        let node = &mut self.nodes[at];
-        match command {
-            Command::Store(view) => {
-                let epoch = view.epoch;
-                node.disk.view = Some(view);
-                return Some(Input::Stored(epoch));
-            }
-            Command::WriteMarker(marker) => node.disk.marker = Some(marker),
-            Command::WriteNote { note, .. } => node.disk.note = note,
-            Command::WriteConflict(epoch) => node.disk.conflict = Some(epoch),
-            Command::AskOperator(Some(question)) => self.send(None, Message::Question(question)),
-            Command::AskPeer { voter, question } => self.send(Some(voter), Message::Question(question)),
-            Command::Acknowledge { ack, question, .. } => {
-                self.send(None, Message::Ack(*ack));
-                if let Some(question) = question {
-                    self.send(None, Message::Question(question));
-                }
-            }
-            Command::Answer { vouch, .. } => self.send(Some(vouch.about.clone()), Message::Vouch(vouch)),
-            Command::RenewPermit(permit) => {
-                if let Some(held) = &mut node.permit
-                    && held.start == permit.start
-                {
-                    *held = permit;
-                }
-            }
-            Command::WithdrawPermit(start) => node.permit = node.permit.filter(|permit| permit.start != start),
-            Command::Open { .. } => {
-                node.mysqld.opening_in_flight = true;
-                node.lane = Some(command);
-            }
-            Command::Fence { .. } | Command::Kill(_) => node.lane = Some(command),
-            Command::AskPermit(_) | Command::EndOpeners { .. } if self.left.crashes_here() => {
-                node.lane = Some(command);
-            }
-            // Readings and connections change nothing, and without crashes nothing comes between: they succeed in the
-            // same instant, unless mysqld is gone.
-            Command::ConnectOpener { .. }
-            | Command::Read { .. }
-            | Command::AskPermit(_)
-            | Command::EndOpeners { .. } => {
-                node.lane = Some(command);
-                return Some(Input::Lane(self.lane_result(at)));
-            }
-            // Views travel by `World::views`, keeper facts by an action of their own; sessions do not matter here.
-            Command::PushToPeers(_)
-            | Command::AskOperator(None)
-            | Command::AskKeeper
-            | Command::KillAppSessions
-            | Command::Refuse { .. } => {}
-        }
-        None
-    }
-
-    /// Puts a message on its way.
-    pub(super) fn send(&mut self, to: Option<Member>, message: Message) {
-        let (from, answer, ack) = match &message {
-            Message::Question(question) => (Some(question.from.clone()), false, false),
-            Message::Grant(_) => (None, true, false),
-            Message::Vouch(vouch) => (Some(vouch.from.clone()), true, false),
-            Message::Ack(ack) => (Some(ack.from.clone()), false, true),
-        };
-        let channel = Channel { from, to, answer, ack };
-        if let Message::Question(_) = message {
-            // One question to each at a time: what was still on its way back is lost.
-            let back = Channel { from: channel.to.clone(), to: channel.from.clone(), answer: true, ack: false };
-            self.messages.remove(&back);
-        }
-        self.messages.insert(channel, message);
-    }
-
-    /// A reply id for a push; nobody looks at it here.
-    pub(super) fn reply() -> ReplyId {
-        ReplyId(0)
+    /// The epoch on its disk.
+    pub(super) fn on_disk(&self) -> Epoch {
+        let disk = self.sidecar.as_ref().map_or(&self.disk, |sidecar| &sidecar.disk);
+        disk.view.as_ref().map_or(0, |view| view.epoch)
     }
 }
 
-/// The instance at that site.
-pub(super) fn member(site: usize) -> Member {
+impl Leader {
+    pub(super) fn elected(record: Record, at: Boot, bounds: &Bounds) -> Self {
+        let mut leader = Self { record, evidence: Evidence::new(at) };
+        canonical::leader(&mut leader, bounds);
+        leader
+    }
+}
+
+/// The record of epoch 1: site 0 has authority, all sites vote.
+pub(super) fn first_record(bounds: &Bounds) -> Record {
+    let voters: Vec<Member> = (0..bounds.sites).map(|site| member(site, 1, 1)).collect();
+    let settings = Settings { lease_timeout: STEP.times(bounds.lease), min_peers: bounds.min_peers };
+    Record {
+        epoch: 1,
+        tenure: 1,
+        seat: Some(voters[0].clone()),
+        phase: Phase::Granting,
+        voters: voters.clone(),
+        settings,
+        since: Wall(0),
+        cause: Cause::Bootstrap,
+        proof: None,
+        revoked_at: None,
+        holder: Some(Holder {
+            member: voters[0].clone(),
+            server_uuid: None,
+            sets: vec![VoterSet { epoch: 1, voters, settings }],
+            sql_fence_sent: false,
+        }),
+        ended: Vec::new(),
+    }
+}
+
+/// The record of a group that has none.
+pub(super) fn no_record(bounds: &Bounds, highest: Epoch) -> Record {
+    let first = first_record(bounds);
+    authority::start_over(highest, first.voters, first.settings, Cause::Bootstrap, Wall(0))
+}
+
+/// That life of that site.
+pub(super) fn member(site: usize, pod: usize, store: usize) -> Member {
     let name = ["iad", "pdx", "fra", "syd", "gru"].get(site).copied().unwrap_or("zzz");
-    Member { site: Site::new(name), instance: Instance::new(&format!("pod-{name}"), "s1") }
-}
-
-/// The server's start as the brain names it.
-pub(super) fn start_id(server: &Server) -> StartId {
-    StartId(server.start)
+    Member { site: Site::new(name), instance: Instance::new(&format!("{name}{pod}"), &format!("s{store}")) }
 }

@@ -31,6 +31,14 @@ pub struct Authority {
     /// Instances whose vouches count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub voters: Vec<InstanceRef>,
+    /// Lease setting of this epoch: how long a grant or vouch lasts. Absent in a record of an older version: that of the
+    /// newest set of the holder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_timeout: Option<GoDuration>,
+    /// Lease setting of this epoch: vouches needed while the operator is silent. Absent in a record of an older version:
+    /// that of the newest set of the holder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_peers: Option<u32>,
     /// Time of this epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<MicroTime>,
@@ -90,15 +98,23 @@ pub struct Holder {
     /// `server_uuid` of its MySQL server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_uuid: Option<String>,
-    /// Every voter set that the instance may still hold; a proof must hold for each.
+    /// Every voter set that the instance may still hold, the newest last; a proof must hold for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<VoterSet>,
+    /// Whether the operator sent it a fence by SQL since its last grant; noted before it is sent, so that such a fence is
+    /// not taken for a human's. Absent: no.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub sql_fence_sent: bool,
 }
 
 /// Voters with the lease settings that they were given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VoterSet {
+    /// Epoch that brought this set. Absent in a record of an older version: the record's own, so that the set stays until
+    /// the holder has acknowledged a later one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<i64>,
     /// The voters.
     #[serde(default)]
     pub voters: Vec<InstanceRef>,
@@ -176,4 +192,9 @@ string_enum! {
         /// Assumed, by choice of the user.
         Assumed = "Assumed",
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }

@@ -2,7 +2,7 @@
 //!
 //! In: the cache manager's observations. Out: `status.dragonfly`. Must not: be read to decide anything about MySQL.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,10 +23,17 @@ pub struct DragonflyStatus {
     pub message: String,
     /// Time of the last promotion.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_promotion_time: Option<Time>,
+    pub last_promotion_time: Option<MicroTime>,
     /// Site of the last promotion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_promotion_target: Option<String>,
+    /// Site of a promotion that was begun and is not known to be over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promoting: Option<String>,
+    /// Masters that should be replicas.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub stale_masters: Vec<StaleMasterStatus>,
     /// Each site's cache.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
@@ -77,6 +84,16 @@ pub struct DragonflySiteStatus {
     pub message: String,
 }
 
+/// A master that should be a replica.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StaleMasterStatus {
+    /// Site.
+    pub name: String,
+    /// Since when it is known; starts staleMasterGrace.
+    pub since: MicroTime,
+}
+
 /// The snapshot upgrade.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -97,13 +114,13 @@ pub struct DragonflyUpgradeStatus {
     pub snapshot_dir: String,
     /// When it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start_time: Option<Time>,
+    pub start_time: Option<MicroTime>,
     /// When the snapshot was complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub snapshot_time: Option<Time>,
+    pub snapshot_time: Option<MicroTime>,
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub completion_time: Option<Time>,
+    pub completion_time: Option<MicroTime>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,

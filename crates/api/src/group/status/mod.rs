@@ -2,6 +2,9 @@
 //!
 //! In: nothing from users. Out: the shape that kubectl, dashboards and a new leader read. Must not: carry defaults in the
 //! schema (an absent field means "not known"), or be written by anyone but the group's one writer.
+//!
+//! Times that a new leader goes on from (the record, the last failover, every step of a planned failover, an update or the
+//! cache) are kept with microseconds, so that what is read is what was written; times for people alone have seconds.
 
 mod authority;
 mod backup;
@@ -9,7 +12,7 @@ mod dragonfly;
 mod planned;
 mod site;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +47,7 @@ pub struct MysqlFailoverGroupStatus {
     pub conditions: Vec<Condition>,
     /// Time of the last confirmed move to another site; starts the cooldown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_failover: Option<Time>,
+    pub last_failover: Option<MicroTime>,
     /// Site of the last confirmed move.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_failover_target: Option<String>,
@@ -61,6 +64,12 @@ pub struct MysqlFailoverGroupStatus {
     pub update_phase: UpdatePhase,
     /// Site being rolled.
     pub update_site: String,
+    /// When this step of the ordered update began; starts the step's budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update_since: Option<MicroTime>,
+    /// Why the ordered update stands still; it goes on when the cause is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update_stopped: Option<String>,
     /// The last accepted planned failover.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_failover: Option<PlannedFailoverStatus>,

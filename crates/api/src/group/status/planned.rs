@@ -1,9 +1,9 @@
 //! The last planned failover.
 //!
 //! In: what the leader persists at every step. Out: everything that a new leader needs to go on. Must not: hold a budget
-//! that is not written down here (start times and effective values are).
+//! that is not written down here (start times and effective values are), or lose a millisecond of it.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,10 +36,10 @@ pub struct PlannedFailoverStatus {
     pub target_gtid_at_promotion: Option<String>,
     /// When the request was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start_time: Option<Time>,
+    pub start_time: Option<MicroTime>,
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub completion_time: Option<Time>,
+    pub completion_time: Option<MicroTime>,
     /// How long it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_seconds: Option<i64>,
@@ -60,16 +60,16 @@ pub struct PlannedFailoverStatus {
     pub drain_timeout: Option<GoDuration>,
     /// Start of the drain budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub drain_start_time: Option<Time>,
+    pub drain_start_time: Option<MicroTime>,
     /// Client connections left when the drain ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remaining_connections: Option<i64>,
     /// Start of the lag budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lag_wait_start_time: Option<Time>,
+    pub lag_wait_start_time: Option<MicroTime>,
     /// When a deferred request is tried again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_after: Option<Time>,
+    pub retry_after: Option<MicroTime>,
     /// The cache's part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dragonfly: Option<PlannedDragonflyStatus>,
@@ -83,7 +83,7 @@ pub struct PlannedDragonflyStatus {
     pub enabled: bool,
     /// Start of the sync budget.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sync_wait_start_time: Option<Time>,
+    pub sync_wait_start_time: Option<MicroTime>,
     /// Replication offset of the source when it was drained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_offset_at_drain: Option<i64>,

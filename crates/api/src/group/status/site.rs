@@ -12,14 +12,15 @@ use crate::group::SiteRole;
 use crate::string_enum::string_enum;
 
 /// What is known of one site.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SiteStatus {
     /// Site.
     #[schemars(length(max = 63))]
     pub name: String,
-    /// Its effective role.
-    pub role: SiteRole,
+    /// Its effective role; absent for a site that is not declared any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<SiteRole>,
     /// Debounced state.
     #[serde(default)]
     pub state: SiteState,
@@ -86,7 +87,7 @@ pub struct CloneStatus {
     pub source: CloneSource,
     /// Attempts so far.
     #[serde(default)]
-    pub attempts: i32,
+    pub attempts: u32,
     /// Bytes copied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_done: Option<i64>,

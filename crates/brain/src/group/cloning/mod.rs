@@ -13,7 +13,7 @@ mod tests;
 
 use super::input::Outcome;
 use super::kept::{CloneKept, ClonePhase, CloneSource, Kept, Recovery, SiteKept, UpdatePhase};
-use super::recovery::{Footing, Hindrance, has_authority, is_empty_site};
+use super::recovery::{Footing, Hindrance, has_authority, is_empty_site, say_once};
 use super::save::Plan;
 use super::{Group, Notice, Spec, Step};
 use crate::name::Site;
@@ -62,6 +62,8 @@ impl Group {
         if let Some(site) = kept.cloning().cloned() {
             return self.go_on_with_clone(now, &site, plan, out);
         }
+        // Attempts are counted anew some day: what is remembered of one is not about another of the same number.
+        (self.cloning.began, self.cloning.ended, self.cloning.phase) = (None, None, None);
         self.tend_failed_clones(now, plan);
         if plan.next().cloning().is_some() || updates(&kept) {
             return;
@@ -211,9 +213,9 @@ fn go_to(plan: &mut Plan, site: &Site, clone: &CloneKept, phase: ClonePhase, mes
 
 fn change(plan: &mut Plan, site: &Site, clone: CloneKept) {
     let (phase, source, message) = (clone.phase, clone.source, clone.message.clone());
-    if plan.next().site(site).clone.as_ref() != Some(&clone) {
+    if plan.kept.site(site).clone.as_ref() != Some(&clone) {
         plan.change().site_mut(site).clone = Some(clone);
-        plan.say(Notice::CloneChanged { site: site.clone(), phase, source, message });
+        say_once(plan, Notice::CloneChanged { site: site.clone(), phase, source, message });
     }
 }
 

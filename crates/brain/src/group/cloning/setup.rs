@@ -27,12 +27,11 @@ impl Group {
             let why = self.replication_trouble(site).unwrap_or_else(|| "it does not follow".to_owned());
             return self.attempt_failed(now, site, clone, &format!("replication was not set up: {why}"), plan, out);
         }
-        // What was read before the copy ended is about another server.
-        let read_since =
-            self.phase_began().is_some_and(|since| self.seen.site(site).is_some_and(|seen| seen.facts_at > since));
-        if !read_since {
-            self.begin(now, site, Task::Read, out);
-        } else if let Some(facts) = self.closed_facts(site, footing.tenure) {
+        // What was read before the copy ended is about another server; the next poll is about this one.
+        let read_at = self.seen.site(site).map(|seen| seen.facts_at);
+        if read_at > self.phase_began()
+            && let Some(facts) = self.closed_facts(site, footing.tenure)
+        {
             self.follow_after_copy(now, site, clone, &footing, &facts, plan, out);
         }
     }

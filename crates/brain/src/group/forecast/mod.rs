@@ -4,6 +4,9 @@
 //! copy runs the real step against a world in which everything that lives does at once what it is asked for; so the times
 //! are the shortest there can be, and the reasons are the real ones.
 
+mod caches;
+#[cfg(test)]
+pub(crate) mod faults;
 mod rehearsal;
 
 #[cfg(test)]

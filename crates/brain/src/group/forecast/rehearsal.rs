@@ -5,7 +5,7 @@ use crate::authority::Answer;
 use crate::candidate::Data;
 use crate::candidate::drain::{Applier, Receiver};
 use crate::group::command::{Command, RequestKind, Task};
-use crate::group::input::{Facts, Input, Loaded, Outcome, ReplicaFacts, Saved, Saw, Shown, Word};
+use crate::group::input::{CacheFacts, Facts, Input, Loaded, Outcome, ReplicaFacts, Saved, Saw, Shown, Word};
 use crate::group::{Group, Kept, Notice, Stored};
 use crate::message::{Ack, FencedBy, Grant, Question, QuestionId, StartId};
 use crate::name::{Instance, Member, Site};
@@ -26,16 +26,17 @@ const INPUTS: usize = 2000;
 pub(crate) struct Rehearsal {
     pub(crate) group: Group,
     pub(crate) now: Now,
-    began: Boot,
+    pub(super) began: Boot,
     pub(crate) store: Kept,
     pub(crate) actors: BTreeMap<Site, Actor>,
     pub(crate) told: Vec<(Millis, Notice)>,
-    next_poll: Boot,
-    inputs: VecDeque<Input>,
+    pub(super) next_poll: Boot,
+    pub(super) inputs: VecDeque<Input>,
     /// What nobody here carries out.
     pub(crate) unperformed: Vec<Command>,
-    /// So many commands are carried out still; the leader dies before the next one.
-    commands_left: Option<usize>,
+    /// What goes wrong, by the number of the command.
+    #[cfg(test)]
+    pub(crate) faults: super::faults::Faults,
 }
 
 /// One site.
@@ -48,13 +49,17 @@ pub(crate) struct Actor {
     pub(crate) epoch: Option<Epoch>,
     pub(crate) facts: Facts,
     /// It was given the right to write under the epoch it has stored.
-    named: bool,
+    pub(super) named: bool,
     /// Applications hold that many sessions that do not end.
     pub(crate) sessions: u64,
     /// Questions so far.
-    asked: u64,
+    pub(super) asked: u64,
     /// Tasks that fail.
     pub(crate) refuses: Option<fn(&Task) -> bool>,
+    /// What its cache says; none: it does not answer.
+    pub(crate) cache: Option<CacheFacts>,
+    /// Keys in its cache's snapshot.
+    pub(super) saved: Option<u64>,
 }
 
 impl Rehearsal {
@@ -78,6 +83,8 @@ impl Rehearsal {
                 sessions: 0,
                 asked: 0,
                 refuses: None,
+                cache: seen.cache.clone().flatten(),
+                saved: None,
             })
         };
         let sites = group.spec.names();
@@ -94,21 +101,25 @@ impl Rehearsal {
             next_poll: now.boot,
             inputs: VecDeque::new(),
             unperformed: Vec::new(),
-            commands_left: None,
+            #[cfg(test)]
+            faults: super::faults::Faults::default(),
         })
     }
 
-    fn may_perform(&mut self) -> bool {
-        let Some(left) = &mut self.commands_left else { return true };
-        let alive = *left > 0;
-        *left = left.saturating_sub(1);
-        alive
+    /// Carries a command out, unless a test has other plans for it.
+    fn carry_out(&mut self, command: Command) {
+        #[cfg(test)]
+        if self.meets_a_fault(&command) {
+            return;
+        }
+        self.perform(command);
     }
 
     /// The server and the sidecar of that site are gone.
     pub(crate) fn kill(&mut self, site: &Site) {
         if let Some(actor) = self.actors.get_mut(site) {
             (actor.server, actor.sidecar) = (false, false);
+            actor.cache = None;
         }
     }
 
@@ -148,6 +159,8 @@ impl Rehearsal {
     fn round(&mut self) {
         self.now.boot = self.now.boot + TICK;
         self.now.wall = self.now.wall.after(TICK);
+        #[cfg(test)]
+        self.work_of_applications();
         self.tell(Input::Leads(Some(self.now.boot + Millis::from_secs(10))));
         if self.now.boot >= self.next_poll {
             self.next_poll = self.now.boot + self.group.spec.poll_interval;
@@ -157,6 +170,7 @@ impl Rehearsal {
                 let saw = saw.map_or(Saw::Nothing, |actor| Saw::Facts(Box::new(actor.facts.clone())));
                 self.tell(Input::Polled { site, began_under: epoch, saw });
             }
+            self.poll_caches();
         }
         self.tell(Input::Tick);
     }
@@ -170,15 +184,13 @@ impl Rehearsal {
             let after = self.elapsed();
             self.told.extend(step.notices.into_iter().map(|notice| (after, notice)));
             for command in step.commands {
-                if self.may_perform() {
-                    self.perform(command);
-                }
+                self.carry_out(command);
             }
         }
         self.inputs.clear();
     }
 
-    fn perform(&mut self, command: Command) {
+    pub(super) fn perform(&mut self, command: Command) {
         let answer = match command {
             Command::Load => Input::Loaded(Loaded::Kept(Box::new(self.store.clone()))),
             Command::Save { id, kept } => {
@@ -211,7 +223,14 @@ impl Rehearsal {
                 }
                 Input::Requests(Box::new(requests))
             }
-            Command::Roll { .. } | Command::ReleasePod { .. } | Command::SetCacheImage { .. } => {
+            Command::SetCacheImage { image } => {
+                let mut spec = self.group.spec.clone();
+                if let Some(cache) = &mut spec.cache {
+                    cache.image = image;
+                }
+                Input::Spec(Box::new(spec))
+            }
+            Command::Roll { .. } | Command::ReleasePod { .. } => {
                 return self.unperformed.push(command);
             }
         };
@@ -243,6 +262,9 @@ impl Rehearsal {
     }
 
     fn work(&mut self, site: &Site, task: &Task) -> Outcome {
+        if let Task::Cache(task) = task {
+            return self.cache_work(site, task);
+        }
         let all: BTreeMap<Site, GtidSet> =
             self.actors.iter().map(|(site, actor)| (site.clone(), actor.executed())).collect();
         let Some(actor) = self.actors.get_mut(site).filter(|actor| actor.server) else {
@@ -300,8 +322,7 @@ impl Actor {
                 self.facts.replica = None;
                 return Outcome::Cloned;
             }
-            Task::Cache(_) => return Outcome::Failed("no cache is rehearsed".to_owned()),
-            Task::Read => {}
+            Task::Read | Task::Cache(_) => {}
             Task::StopReceiver => {
                 if let Some(replica) = &mut self.facts.replica {
                     replica.receiver = Receiver::Stopped;
@@ -318,7 +339,7 @@ impl Actor {
         Outcome::Read(Box::new(self.facts.clone()))
     }
 
-    fn follow(&mut self, source: &Site, all: &BTreeMap<Site, GtidSet>) {
+    pub(super) fn follow(&mut self, source: &Site, all: &BTreeMap<Site, GtidSet>) {
         if let (Some(data), Some(theirs)) = (&mut self.facts.data, all.get(source)) {
             data.executed = data.executed.union(theirs);
             data.received = GtidSet::new();
@@ -332,69 +353,5 @@ impl Actor {
             delayed: false,
             behind: Some(Millis(0)),
         });
-    }
-}
-
-#[cfg(test)]
-impl Rehearsal {
-    /// A world that begins now, around a leader that knows nothing yet.
-    pub(crate) fn new(group: Group, now: Now, store: Kept, actors: BTreeMap<Site, Actor>) -> Self {
-        let (told, inputs) = (Vec::new(), VecDeque::new());
-        Self {
-            group,
-            now,
-            began: now.boot,
-            store,
-            actors,
-            told,
-            next_poll: now.boot,
-            inputs,
-            unperformed: Vec::new(),
-            commands_left: None,
-        }
-    }
-
-    /// The leader dies after so many commands.
-    pub(crate) fn stop_after(&mut self, commands: usize) {
-        self.commands_left = Some(commands);
-    }
-
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.commands_left == Some(0)
-    }
-
-    /// A new leader, which knows what is stored and what it is told.
-    pub(crate) fn with_new_leader(mut self) -> Self {
-        let estate = self.group.seen.estate.clone().unwrap_or_default();
-        self.group = Group::new(self.group.spec.clone(), self.now.boot);
-        self.inputs.clear();
-        self.commands_left = None;
-        self.tell(Input::Estate(Box::new(estate)));
-        self
-    }
-}
-
-#[cfg(test)]
-impl Actor {
-    /// A fenced server without anything, and its sidecar.
-    pub(crate) fn new(site: &Site, facts: Facts, born: Boot) -> Self {
-        Self {
-            server: true,
-            sidecar: true,
-            instance: Instance::new(&format!("pod-{site}"), "s1"),
-            born,
-            epoch: None,
-            facts,
-            named: false,
-            sessions: 0,
-            asked: 0,
-            refuses: None,
-        }
-    }
-
-    /// Follows that site and has executed that.
-    pub(crate) fn follow_and_hold(&mut self, source: &Site, executed: &GtidSet) {
-        self.follow(source, &BTreeMap::from([(source.clone(), executed.clone())]));
-        self.facts.user_data = true;
     }
 }

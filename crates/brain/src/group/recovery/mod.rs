@@ -127,7 +127,7 @@ impl Group {
         } else if was.recovery == Recovery::InProgress && was.divergent.is_empty() {
             self.attach(scene.now, scene.footing, site, &verdict, out);
         } else if note(plan, site, Recovery::InProgress, GtidSet::new()) {
-            plan.say(Notice::RecoveryStarted { site: site.clone() });
+            say_once(plan, Notice::RecoveryStarted { site: site.clone() });
         }
     }
 
@@ -175,7 +175,7 @@ impl Group {
         }
         let follows = self.seen.site(site).is_some_and(|seen| seen.following >= 2);
         if follows && was.recovery == Recovery::InProgress && note(plan, site, Recovery::None, GtidSet::new()) {
-            plan.say(Notice::RecoveryComplete { site: site.clone() });
+            say_once(plan, Notice::RecoveryComplete { site: site.clone() });
         }
     }
 
@@ -238,20 +238,27 @@ pub(super) fn stopped_without_error(replica: &ReplicaFacts) -> bool {
     stopped && !failed
 }
 
-/// To be stored: how a site stands. Returns whether that is news.
+/// To be stored: how a site stands. Returns whether that is not stored yet.
 pub(super) fn note(plan: &mut Plan, site: &Site, recovery: Recovery, divergent: GtidSet) -> bool {
-    let next = plan.next().site(site);
-    if next.recovery == recovery && next.divergent == divergent {
-        return false;
+    let stands_so = |kept: &SiteKept| kept.recovery == recovery && kept.divergent == divergent;
+    let stored = stands_so(&plan.kept.site(site));
+    if !stands_so(&plan.next().site(site)) {
+        let kept = plan.change().site_mut(site);
+        (kept.recovery, kept.divergent) = (recovery, divergent);
     }
-    let kept = plan.change().site_mut(site);
-    (kept.recovery, kept.divergent) = (recovery, divergent);
-    true
+    !stored
+}
+
+/// Said when it is stored, once, whichever parts found it.
+pub(super) fn say_once(plan: &mut Plan, notice: Notice) {
+    if !plan.notices.contains(&notice) {
+        plan.say(notice);
+    }
 }
 
 /// To be stored: a site has what the primary lacks.
 pub(super) fn block(plan: &mut Plan, site: &Site, missing: &GtidSet) {
     if note(plan, site, Recovery::Blocked, missing.clone()) {
-        plan.say(Notice::DivergenceFound { site: site.clone(), set: missing.clone() });
+        say_once(plan, Notice::DivergenceFound { site: site.clone(), set: missing.clone() });
     }
 }

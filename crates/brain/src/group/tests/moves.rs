@@ -3,6 +3,7 @@
 use super::{facts, fresh, running, set, spec, told, write};
 use crate::group::Notice;
 use crate::group::forecast::Ending;
+use crate::group::kept::{Anchor, Kept};
 use crate::name::{Instance, Site};
 use crate::record::{Cause, Phase, ProofKind};
 use crate::time::Millis;
@@ -188,11 +189,11 @@ fn what_belongs_to_an_earlier_tenure_is_not_taken_for_the_present_one() {
     assert!(before.promotion.is_some());
     let mut granted = before.record.clone().expect("a record");
     (granted.epoch, granted.tenure, granted.phase) = (granted.epoch + 2, granted.epoch + 2, Phase::Granting);
-    let joined = crate::group::Kept::join(Some(granted.clone()), None, before.clone());
+    let joined = Kept::join(Anchor { record: Some(granted.clone()), ..Anchor::default() }, before.clone());
     assert_eq!(joined.record, Some(granted), "the annotation took it, the status did not");
     assert_eq!(joined.promotion, None, "nothing is opened before its own replication is cut");
     let voters = crate::record::Record { epoch: before.epoch() + 1, ..before.record.clone().expect("a record") };
-    let joined = crate::group::Kept::join(Some(voters), None, before.clone());
+    let joined = Kept::join(Anchor { record: Some(voters), ..Anchor::default() }, before.clone());
     assert_eq!(joined.promotion, before.promotion, "a voter change is the same tenure");
-    assert_eq!(crate::group::Kept::join(None, None, before.clone()), before);
+    assert_eq!(Kept::join(Anchor::default(), before.clone()), before);
 }

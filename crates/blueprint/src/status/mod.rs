@@ -1,0 +1,126 @@
+//! What outlives a leader, as the cluster stores it: status fields and annotations.
+//!
+//! In: the brain's [`Kept`], or what the API server holds. Out: the one from the other, exactly: what was written is what
+//! is read. Must not: take a copy that cannot be read for one that is not there, change a field that the brain does not
+//! keep, or store what it could not read back.
+//!
+//! The record has two copies, the annotation and `status.authority`, and so have the last failover and what belongs to the
+//! promotion; both are read and joined by the brain's own rule ([`Kept::join`]). Every time is stored with microseconds, so that no millisecond of the
+//! brain's is lost. Fields that are not known are ignored: another version may have written them.
+//!
+//! The reader takes status as plain JSON and looks only at what the brain keeps, so that a fault elsewhere in status (a
+//! backup's word that this version does not know) never stands in the way of a failover.
+//!
+//! Two spellings are one: a site of which nothing is known has no entry in [`Kept::sites`] after reading.
+
+mod anchor;
+mod cache;
+mod fault;
+mod fields;
+mod last_failover;
+mod parse;
+mod planned;
+mod record;
+mod sites;
+
+use std::collections::BTreeMap;
+
+use bloodraven_api::{MysqlFailoverGroupStatus, keys};
+use bloodraven_brain::group::Kept;
+use serde_json::Value;
+
+pub use fault::{Copy, Corrupt, Unwritable};
+
+use fault::Fault;
+use fields::KeptStatus;
+
+/// What is to be stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// The status: what the brain keeps, and everything else as it was.
+    pub status: MysqlFailoverGroupStatus,
+    /// The annotations.
+    pub annotations: Annotations,
+}
+
+/// The second copies. None: the annotation is not to be there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Annotations {
+    /// The record.
+    pub authority: Option<String>,
+    /// When the last failover was.
+    pub last_failover: Option<String>,
+    /// Where it went.
+    pub last_failover_target: Option<String>,
+}
+
+/// How `kept` is stored in a status that was `before` until now.
+pub fn write(kept: &Kept, before: &MysqlFailoverGroupStatus) -> Result<Written, Unwritable> {
+    let Kept { record, last_failover, promotion, unapplied, planned, update, sites, cache } = kept;
+    let mut status = before.clone();
+    let authority = record.as_ref().map(record::write).transpose().map_err(|fault| fault.within("authority"))?;
+    status.active_site = authority.as_ref().map(|authority| authority.site.clone()).unwrap_or_default();
+    let text =
+        authority.as_ref().map(|authority| anchor::write(authority, promotion.as_ref(), unapplied)).transpose()?;
+    let mut annotations = Annotations { authority: text, ..Annotations::default() };
+    status.authority = authority;
+    last_failover::write(last_failover.as_ref(), &mut status, &mut annotations);
+    fields::write_promotion(promotion.as_ref(), unapplied, &mut status);
+    fields::write_update(update.as_ref(), &mut status);
+    status.planned_failover = planned.as_ref().map(planned::write);
+    sites::write(sites, &mut status.sites);
+    cache::write(cache.as_ref(), &mut status.dragonfly);
+    Ok(Written { status, annotations })
+}
+
+/// What is stored in this status and these annotations. Neither holds a record: there is no history.
+pub fn read(status: Option<&Value>, annotations: &BTreeMap<String, String>) -> Result<Kept, Corrupt> {
+    let annotated = anchor::read(annotations)?;
+    let status = match status.filter(|status| !status.is_null()) {
+        Some(status) => parse::value::<KeptStatus>(status).map_err(Fault::in_status)?,
+        None => KeptStatus::default(),
+    };
+    let kept = kept(status).map_err(Fault::in_status)?;
+    // Equal copies are the record as it stands; joining is for those that differ.
+    let agreed = kept.record.clone().filter(|record| annotated.record.as_ref() == Some(record));
+    let joined = Kept::join(annotated, kept);
+    Ok(Kept { record: agreed.or(joined.record), ..joined })
+}
+
+impl Annotations {
+    /// Each key with its value; none: not to be there.
+    pub fn entries(&self) -> [(&'static str, Option<&str>); 3] {
+        let Self { authority, last_failover, last_failover_target } = self;
+        [
+            (keys::AUTHORITY, authority.as_deref()),
+            (keys::LAST_FAILOVER, last_failover.as_deref()),
+            (keys::LAST_FAILOVER_TARGET, last_failover_target.as_deref()),
+        ]
+    }
+
+    /// Puts them among an object's annotations, and takes away those that are not to be there.
+    pub fn put(&self, annotations: &mut BTreeMap<String, String>) {
+        for (key, value) in self.entries() {
+            match value {
+                Some(value) => annotations.insert(key.to_owned(), value.to_owned()),
+                None => annotations.remove(key),
+            };
+        }
+    }
+}
+
+/// Everything in status. Its record and its last failover are one copy of two.
+fn kept(status: KeptStatus) -> Result<Kept, Fault> {
+    let record = status.authority.as_ref().map(record::read).transpose().map_err(|fault| fault.within("authority"))?;
+    let (promotion, unapplied) = fields::read_promotion(&status)?;
+    Ok(Kept {
+        record,
+        last_failover: last_failover::in_status(&status)?,
+        promotion,
+        unapplied,
+        update: fields::read_update(&status)?,
+        planned: planned::read(status.planned_failover).map_err(|fault| fault.within("plannedFailover"))?,
+        sites: sites::read(status.sites)?,
+        cache: cache::read(status.dragonfly).map_err(|fault| fault.within("dragonfly"))?,
+    })
+}

@@ -1,0 +1,231 @@
+//! The end of a run: everything heals, and then the group has to come to rest within a bounded time.
+//!
+//! In: a world in which faults have struck. Out: whether it serves again, or why it rightly does not. Must not: help.
+
+use super::clock::{MS, SEC, Time};
+use super::event::Event;
+use super::scenario::{Expect, Fault};
+use super::world::World;
+use bloodraven_brain::group::Kept;
+use bloodraven_brain::group::kept::Recovery;
+use bloodraven_brain::name::Member;
+use bloodraven_brain::record::Phase;
+use bloodraven_gtid::GtidSet;
+
+/// How often it is looked at.
+const PACE: Time = 2 * SEC;
+
+/// How a run came to rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// One writer, which the record names; everybody follows.
+    Serves,
+    /// Nobody writes, for a reason that people were told and that fits what was done to the group.
+    Blocked(String),
+    /// The group serves, but something that should follow does not.
+    Trails(String),
+    /// It did not come to rest.
+    Restless(String),
+    /// A promise was broken before.
+    Unknown,
+}
+
+impl World {
+    /// Everything that was done is undone, but for sites that are lost for ever.
+    pub(super) fn heal(&mut self) {
+        self.healed = true;
+        self.tell(|_| ("WEATHER".to_owned(), "everything heals".to_owned()));
+        self.net.heal();
+        self.store.denied.clear();
+        self.store.down = false;
+        self.store.spec.paused = None;
+        for op in 0..self.operators.len() {
+            self.operators[op].fuse = None;
+            self.resume_operator(op);
+            if !self.operators[op].up {
+                let at = self.soon(SEC, 3 * SEC);
+                self.queue.push(at, Event::OperatorBegins(op));
+            }
+        }
+        for site in 0..self.names.len() {
+            if self.lost_nodes[site] && !self.scenario.setup.lost_for_ever {
+                self.return_node(site);
+            }
+        }
+        for p in 0..self.pods.len() {
+            self.heal_pod(p);
+        }
+        self.inform();
+        let at = self.now + PACE;
+        self.queue.push(at, Event::LookAround);
+    }
+
+    fn heal_pod(&mut self, p: usize) {
+        let pod = &mut self.pods[p];
+        pod.server.slow = 0;
+        pod.server.full = false;
+        pod.server.blocked_until = 0;
+        pod.side.full = false;
+        let (stray, runs) = (pod.stray, pod.runs);
+        self.resume_server(p);
+        self.resume_sidecar(p);
+        self.go_on_applying(p);
+        if stray && runs {
+            // Its kubelet is back and ends what was deleted.
+            self.pods[p].stray = false;
+            let at = self.soon(SEC, 4 * SEC);
+            self.queue.push(at, Event::PodEnds(p));
+        }
+    }
+
+    /// Has it come to rest?
+    pub(super) fn look_around(&mut self) {
+        let settled = self.at_rest();
+        let bound = 240 * SEC + self.scenario.setup.cooldown;
+        let waited = self.now - self.scenario.heal_at;
+        match settled {
+            Ok(()) => {
+                self.over = true;
+                self.final_checks();
+                self.rest = Rest::Serves;
+            }
+            Err(why) if waited >= bound => {
+                self.over = true;
+                self.rest = self.why_restless(why);
+                if !matches!(self.rest, Rest::Restless(_)) {
+                    self.final_checks();
+                }
+            }
+            Err(_) => self.queue.push(self.now + PACE, Event::LookAround),
+        }
+    }
+
+    fn holder_pod(&self, kept: &Kept) -> Option<usize> {
+        let seat: &Member = kept.record.as_ref().filter(|record| record.phase == Phase::Stable)?.seat.as_ref()?;
+        self.pods.iter().position(|pod| pod.member() == *seat)
+    }
+
+    fn at_rest(&self) -> Result<(), String> {
+        let kept = self.store.load();
+        let record = kept.record.as_ref().ok_or("there is no record")?;
+        let Some(primary) = self.holder_pod(&kept) else { return Err(format!("authority is {:?}", record.phase)) };
+        if !self.pods[primary].server.is_open() {
+            return Err(format!("{} has authority and is closed", self.pod_name(primary)));
+        }
+        let open = self.pods.iter().filter(|pod| pod.server.is_open()).count();
+        if open != 1 {
+            return Err(format!("{open} servers are open"));
+        }
+        if kept.planned_active().is_some() {
+            return Err("a planned failover is under way".to_owned());
+        }
+        if self.store.primary.as_ref() != record.seat.as_ref() {
+            return Err("the label is not the primary's".to_owned());
+        }
+        if self.store.dns != record.seat.as_ref().map(|seat| seat.site.clone()) {
+            return Err("the name does not point to the primary".to_owned());
+        }
+        for site in 0..self.names.len() {
+            self.follows(site, primary, &kept)?;
+        }
+        Ok(())
+    }
+
+    /// Whether that site follows the primary, or rightly does not.
+    fn follows(&self, site: usize, primary: usize, kept: &Kept) -> Result<(), String> {
+        let p = self.current[site];
+        if p == primary || self.lost_nodes[site] {
+            return Ok(());
+        }
+        let name = &self.names[site];
+        let of_site = kept.site(name);
+        if of_site.recovery == Recovery::Blocked {
+            return Ok(());
+        }
+        let server = &self.pods[p].server;
+        if server.source != Some(self.pods[primary].site) || !server.receiver || !server.applier {
+            let (source, receiver, applier) = (server.source, server.receiver, server.applier);
+            return Err(format!(
+                "{name} does not follow the primary: source {source:?}, receiver {receiver} {:?}, applier {applier}",
+                server.receiver_error
+            ));
+        }
+        let behind = self.clients.acknowledged.intersect(&self.pods[primary].server.executed).subtract(&server.executed);
+        if behind.count() > 20 {
+            return Err(format!("{name} lacks {behind}"));
+        }
+        Ok(())
+    }
+
+    /// Told apart: what is right to block, what only trails, what should have come to rest.
+    fn why_restless(&self, why: String) -> Rest {
+        let kept = self.store.load();
+        let told: Vec<String> = self.operators.iter().filter_map(|operator| {
+            let group = operator.group.as_ref()?;
+            let alert = group.judged.as_ref().and_then(|judged| judged.alert.clone());
+            Some(format!("obstacle {:?}, alert {alert:?}", group.obstacle))
+        }).collect();
+        let words = format!("{why}; {}", told.join("; "));
+        let struck = |kind: fn(&Fault) -> bool| self.scenario.faults.iter().any(|timed| kind(&timed.what));
+        let human = struck(|fault| matches!(fault, Fault::HumanFence(_) | Fault::HumanOpen(_)));
+        let gone = struck(|fault| matches!(fault, Fault::LoseVolume(_) | Fault::ForceDeletePod(_)));
+        let purged = struck(|fault| matches!(fault, Fault::Purge(_) | Fault::LoseVolume(_) | Fault::BreakApplier(_)));
+        let lost = self.lost_nodes.iter().any(|lost| *lost);
+        let serves = self.holder_pod(&kept).is_some_and(|p| self.pods[p].server.is_open());
+        match serves {
+            true if purged || human || gone => Rest::Blocked(words),
+            true => Rest::Trails(words),
+            false if human || gone || lost => Rest::Blocked(words),
+            false => Rest::Restless(words),
+        }
+    }
+
+    /// Every acknowledged write is on the primary, reported, or was on a volume that is gone.
+    fn final_checks(&mut self) {
+        let kept = self.store.load();
+        let Some(primary) = self.holder_pod(&kept) else { return };
+        let mut known = self.pods[primary].server.executed.union(&self.judge.told).union(&self.judge.lost);
+        known = known.union(&kept.unapplied);
+        for site in kept.sites.values() {
+            known = known.union(&site.divergent);
+        }
+        for (site, lost) in self.lost_nodes.iter().enumerate() {
+            if *lost {
+                known = known.union(&self.pods[self.current[site]].server.executed);
+            }
+        }
+        let missing = self.clients.acknowledged.subtract(&known);
+        if !missing.is_empty() {
+            let on = |set: &GtidSet| -> Vec<String> {
+                let has = |p: &usize| !self.pods[*p].server.executed.intersect(set).is_empty();
+                (0..self.pods.len()).filter(has).map(|p| self.pod_name(p)).collect()
+            };
+            let words = format!("{missing} was acknowledged; it is on {:?}, nobody reported it", on(&missing));
+            self.judge.broken(self.now, "no acknowledged write is lost unsaid", || words);
+        }
+        self.expectations(&kept, primary);
+    }
+
+    fn expectations(&mut self, kept: &Kept, primary: usize) {
+        let site = self.pods[primary].site;
+        let open = self.pods[primary].server.is_open();
+        let failovers = self.judge.failovers;
+        let _ = kept;
+        for expect in self.scenario.expects.clone() {
+            let met = match expect {
+                Expect::Primary(wanted) => site == wanted && open,
+                Expect::NoPrimary => !open,
+                Expect::Failovers(count) => failovers == count,
+            };
+            if !met {
+                let words = || format!("expected {expect:?}; the primary is {site}, failovers: {failovers}");
+                self.judge.broken(self.now, "as the scenario expects", words);
+            }
+        }
+    }
+
+    /// How long the run took to come to rest.
+    pub(super) fn healing_took(&self) -> Time {
+        self.now.saturating_sub(self.scenario.heal_at) / MS * MS
+    }
+}

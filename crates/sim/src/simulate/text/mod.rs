@@ -1,0 +1,233 @@
+//! Scenarios as text: one thing a line, in words, with `#` for remarks.
+//!
+//! In: a file. Out: a [`Scenario`], or the line that is wrong and why; and back again. Must not: let through what cannot
+//! happen: an unknown site, a time that is none, a fault that has no meaning.
+//!
+//! ```text
+//! story the primary dies and its site comes back
+//! sites 3
+//! lease 10s
+//! at 12.5s cut operator iad
+//! at 20s kill mysqld iad
+//! heal at 60s
+//! expect primary pdx
+//! ```
+
+mod print;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use print::{print, scenario as print_scenario};
+
+use super::clock::{SEC, Time};
+use super::net::{Channel, End};
+use super::scenario::{Edit, Expect, Fault, Process, Refusable, Scenario, Setup, Timed};
+use std::error::Error;
+use std::fmt;
+use words::Words;
+
+/// What is wrong with a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// Counted from 1.
+    pub line: usize,
+    /// Why.
+    pub because: String,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.because)
+    }
+}
+
+impl Error for Wrong {}
+
+/// Reads a scenario.
+pub fn parse(text: &str) -> Result<Scenario, Wrong> {
+    let mut scenario = Scenario {
+        seed: 1,
+        story: String::new(),
+        setup: Setup::default(),
+        faults: Vec::new(),
+        heal_at: 60 * SEC,
+        expects: Vec::new(),
+    };
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if !line.is_empty() {
+            read_line(&mut scenario, line).map_err(|because| Wrong { line: number + 1, because })?;
+        }
+    }
+    scenario.faults.sort_by_key(|timed| timed.at);
+    match scenario.faults.last() {
+        Some(last) if last.at >= scenario.heal_at => {
+            let because = "the last fault is not before everything heals; write a later `heal at`".to_owned();
+            Err(Wrong { line: text.lines().count(), because })
+        }
+        _ => Ok(scenario),
+    }
+}
+
+fn read_line(scenario: &mut Scenario, line: &str) -> Result<(), String> {
+    let mut words = Words::new(line, scenario.setup.sites, scenario.setup.operators);
+    let setup = &mut scenario.setup;
+    match words.next("a word")? {
+        "story" => {
+            scenario.story = words.rest();
+            return Ok(());
+        }
+        "seed" => scenario.seed = words.number("a seed")?,
+        "sites" => setup.sites = usize::try_from(words.within("a number of sites", 2, 5)?).unwrap_or(3),
+        "dr-only" => setup.dr_only = usize::try_from(words.within("a number of sites", 0, 3)?).unwrap_or(0),
+        "operators" => setup.operators = usize::try_from(words.within("a number of operators", 1, 2)?).unwrap_or(1),
+        "lease" => setup.lease = words.time()?,
+        "min-peers" => setup.min_peers = u32::try_from(words.within("a number of peers", 1, 5)?).unwrap_or(1),
+        "poll" => setup.poll = words.time()?,
+        "cooldown" => setup.cooldown = words.time()?,
+        "latency" => setup.latency = words.time()?,
+        "twice" => setup.twice = words.within("a percentage", 0, 100)?,
+        "prefer" => setup.priorities.push(words.site()?),
+        "fresh" => setup.fresh = true,
+        "best-effort" => setup.best_effort = true,
+        "skewed" => setup.skewed = true,
+        "lost-for-ever" => setup.lost_for_ever = true,
+        "heal" => {
+            words.exactly("at")?;
+            scenario.heal_at = words.time()?;
+        }
+        "at" => {
+            let at: Time = words.time()?;
+            let what = fault(&mut words)?;
+            scenario.faults.push(Timed { at, what });
+        }
+        "expect" => scenario.expects.push(expect(&mut words)?),
+        other => return Err(format!("`{other}` is not known; a fault begins with `at <time>`")),
+    }
+    words.end()?;
+    if scenario.setup.dr_only >= scenario.setup.sites {
+        return Err("every site is dr-only; one at least must be a candidate".to_owned());
+    }
+    Ok(())
+}
+
+fn expect(words: &mut Words<'_>) -> Result<Expect, String> {
+    match words.next("primary, no-primary or failovers")? {
+        "primary" => Ok(Expect::Primary(words.site()?)),
+        "no-primary" => Ok(Expect::NoPrimary),
+        "failovers" => Ok(Expect::Failovers(u32::try_from(words.within("a number", 0, 99)?).unwrap_or(0))),
+        other => Err(format!("`{other}` cannot be expected; write primary <site>, no-primary or failovers <n>")),
+    }
+}
+
+fn fault(words: &mut Words<'_>) -> Result<Fault, String> {
+    let name = words.next("a fault")?;
+    let fault = match name {
+        "cut" | "cut-one-way" => {
+            let (from, to) = words.two_ends()?;
+            let channel = channel(words)?;
+            if name == "cut" { Fault::CutBoth(from, to, channel) } else { Fault::Cut(from, to, channel) }
+        }
+        "mend" => {
+            let (from, to) = words.two_ends()?;
+            Fault::Mend(from, to)
+        }
+        "isolate" => Fault::Isolate(words.end_point()?),
+        "rejoin" => Fault::Rejoin(words.end_point()?),
+        "loss" => {
+            let (from, to) = words.two_ends()?;
+            Fault::Loss(from, to, words.within("a percentage", 0, 100)?)
+        }
+        "delay" => {
+            let (from, to) = words.two_ends()?;
+            Fault::Delay(from, to, words.time()?)
+        }
+        "kill" => Fault::Kill(process(words)?),
+        "pause" => Fault::Pause(still(process(words)?)?),
+        "resume" => Fault::Resume(still(process(words)?)?),
+        "crash" => {
+            let End::Operator(op) = words.end_point()? else { return Err("only operators crash so".to_owned()) };
+            words.exactly("after")?;
+            Fault::CrashAfter(op, u32::try_from(words.within("a number of commands", 0, 1000)?).unwrap_or(0))
+        }
+        "delete-pod" => Fault::DeletePod(words.site()?),
+        "force-delete-pod" => Fault::ForceDeletePod(words.site()?),
+        "lose-volume" => Fault::LoseVolume(words.site()?),
+        "lose-node" => Fault::LoseNode(words.site()?),
+        "return-node" => Fault::ReturnNode(words.site()?),
+        "deny" => Fault::Deny(refusable(words)?),
+        "allow" => Fault::Allow(refusable(words)?),
+        "store-down" => Fault::StoreDown,
+        "store-up" => Fault::StoreUp,
+        "conflict" => Fault::Conflict,
+        "fill-disk" => Fault::FillDisk(words.site()?),
+        "free-disk" => Fault::FreeDisk(words.site()?),
+        "slow-sql" => Fault::SlowSql(words.site()?, words.time()?),
+        "block-fence" => Fault::BlockFence(words.site()?, words.time()?),
+        "stop-applier" => Fault::StopApplier(words.site()?),
+        "break-applier" => Fault::BreakApplier(words.site()?),
+        "stop-receiver" => Fault::StopReceiver(words.site()?),
+        "purge" => Fault::Purge(words.site()?),
+        "human-fence" => Fault::HumanFence(words.site()?),
+        "human-open" => Fault::HumanOpen(words.site()?),
+        "edit" => Fault::Edit(edit(words)?),
+        "planned" => Fault::Planned(words.site()?),
+        "reclone" => Fault::Reclone(words.site()?),
+        "clock" => Fault::ClockJump(words.end_point()?, words.signed()?),
+        other => return Err(format!("`{other}` is not a fault")),
+    };
+    Ok(fault)
+}
+
+fn channel(words: &mut Words<'_>) -> Result<Option<Channel>, String> {
+    match words.optional() {
+        None => Ok(None),
+        Some("http") => Ok(Some(Channel::Http)),
+        Some("sql") => Ok(Some(Channel::Sql)),
+        Some(other) => Err(format!("`{other}` is not a channel; write http, sql or nothing")),
+    }
+}
+
+fn process(words: &mut Words<'_>) -> Result<Process, String> {
+    Ok(match words.next("mysqld, keeper, sidecar or an operator")? {
+        "mysqld" => Process::Mysqld(words.site()?),
+        "keeper" => Process::Keeper(words.site()?),
+        "sidecar" => Process::Sidecar(words.site()?),
+        other => match words.named(other)? {
+            End::Operator(op) => Process::Operator(op),
+            _ => return Err(format!("`{other}` is not a process; write mysqld, keeper or sidecar before a site")),
+        },
+    })
+}
+
+/// What can stand still. A keeper that does while its server runs breaks an assumption of the protocol.
+fn still(process: Process) -> Result<Process, String> {
+    match process {
+        Process::Keeper(_) => Err("a keeper is not paused: the protocol assumes that it runs".to_owned()),
+        process => Ok(process),
+    }
+}
+
+fn refusable(words: &mut Words<'_>) -> Result<Refusable, String> {
+    Ok(match words.next("status, annotation, lease, labels or dns")? {
+        "status" => Refusable::Status,
+        "annotation" => Refusable::Annotation,
+        "lease" => Refusable::Lease,
+        "labels" => Refusable::Labels,
+        "dns" => Refusable::Dns,
+        other => return Err(format!("`{other}` is not refused; write status, annotation, lease, labels or dns")),
+    })
+}
+
+fn edit(words: &mut Words<'_>) -> Result<Edit, String> {
+    Ok(match words.next("lease, min-peers, prefer, paused or unpaused")? {
+        "lease" => Edit::Lease(words.time()?),
+        "min-peers" => Edit::MinPeers(u32::try_from(words.within("a number of peers", 1, 5)?).unwrap_or(1)),
+        "prefer" => Edit::Prefer(words.site()?),
+        "paused" => Edit::Paused(true),
+        "unpaused" => Edit::Paused(false),
+        other => return Err(format!("`{other}` is not edited; write lease, min-peers, prefer, paused or unpaused")),
+    })
+}
