@@ -5,6 +5,7 @@
 
 mod run;
 mod suite;
+mod teeth;
 mod tidy;
 mod workshop;
 
@@ -16,12 +17,13 @@ const HELP: &str = "\
 cargo xtask <word>
 
   test               set everything up and run all that CI runs; ends with a table and a count
-  test <step>...     only these steps: fmt clippy tidy testbed tests bench-smoke docs fuzz-check deny
+  test <step>...     only these steps: fmt clippy tidy testbed tests teeth bench-smoke docs fuzz-check deny
   tidy               the house rules: dependency directions, module docs, file sizes, links, generated files
   codegen            write the generated files (CRDs) anew; `tidy` fails when they are out of step
   testbed <part>...  bring a real part into the cache: mysql, kubernetes [--all], status, clean
   bench <name>       benchmarks, release build: gtid brain
   model [--deep]     exhaustive searches over the brain's own functions: minutes, or hours
+  teeth              every rule is taken away in turn, and a test or a search has to notice
   fuzz <target> <s>  fuzz a target for so many seconds: gtid_set
   help               this page
 
@@ -66,6 +68,7 @@ fn dispatch(words: &[String]) -> Result<()> {
         "codegen" => tidy::generated::write(&Workshop::open()?),
         "testbed" => testbed(&Workshop::open()?, rest),
         "bench" => bench(&Workshop::open()?, rest),
+        "teeth" => teeth::run(&Workshop::open()?),
         "model" => model(&Workshop::open()?, rest),
         "fuzz" => fuzz(&Workshop::open()?, rest),
         other => Err(UnknownWord(other.to_owned()).into()),

@@ -4,6 +4,7 @@
 //! workspace was seen to run, and no test was skipped.
 
 use crate::run;
+use crate::teeth;
 use crate::tidy;
 use crate::workshop::{CARGO_DENY, Workshop};
 use anyhow::{Result, bail};
@@ -22,6 +23,7 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", work: |workshop, _| tidy::run(workshop) },
     Step { name: "testbed", work: testbed },
     Step { name: "tests", work: tests },
+    Step { name: "teeth", work: |workshop, _| teeth::run(workshop) },
     Step { name: "bench-smoke", work: bench_smoke },
     Step { name: "docs", work: docs },
     Step { name: "fuzz-check", work: fuzz_check },

@@ -130,27 +130,27 @@ fn at_rest() -> Group {
     group
 }
 
-fn bench(bencher: Bencher<'_, '_>, input: Input) {
+fn bench(bencher: Bencher<'_, '_>, input: &Input) {
     let mut group = at_rest();
     bencher.with_inputs(|| input.clone()).bench_local_values(|input| black_box(group.step(NOW, input)));
 }
 
 #[divan::bench]
 fn poll_of_the_primary(bencher: Bencher<'_, '_>) {
-    bench(bencher, polled(0));
+    bench(bencher, &polled(0));
 }
 
 #[divan::bench]
 fn poll_of_a_replica(bencher: Bencher<'_, '_>) {
-    bench(bencher, polled(3));
+    bench(bencher, &polled(3));
 }
 
 #[divan::bench]
 fn acknowledgement(bencher: Bencher<'_, '_>) {
-    bench(bencher, heard(2));
+    bench(bencher, &heard(2));
 }
 
 #[divan::bench]
 fn tick(bencher: Bencher<'_, '_>) {
-    bench(bencher, Input::Tick);
+    bench(bencher, &Input::Tick);
 }

@@ -159,11 +159,12 @@ pub fn change_settings(record: &Record, settings: Settings, now: Wall) -> Record
 
 fn next_set(record: &Record, voters: Vec<Member>, settings: Settings, cause: Cause, now: Wall) -> Record {
     let epoch = next_epoch(record.epoch);
-    // While Revoking the move's own cause stays: whoever leads next has to know where it was meant to end.
-    let cause = if record.phase == Phase::Revoking { record.cause } else { cause };
+    // While a move is under way its own cause and proof stay: whoever leads next has to know where it was meant to end,
+    // and what it rests on.
+    let cause = if record.phase == Phase::Stable { cause } else { record.cause };
     let mut next = Record { epoch, voters, settings, since: now, cause, ..record.clone() };
     if holds(Rule::RevokingAddsNoSet, next.phase != Phase::Revoking) {
-        next.proof = None;
+        next.proof = next.proof.filter(|_| record.phase != Phase::Stable);
         if let Some(holder) = &mut next.holder {
             if off(Rule::SetsAreAdded) {
                 holder.sets.clear();

@@ -34,7 +34,7 @@ pub fn wanted(record: &Record, evidence: &Evidence, sites: &[Site], now: Boot) -
 /// The instance that speaks for a site now: the youngest one heard within a lease that has not ended. Of two that live
 /// at once, one that was a voter before and was replaced by the other does not come back while that one speaks: a restart
 /// makes a sidecar young again, and the two would take turns.
-fn present_instance(record: &Record, evidence: &Evidence, site: &Site, now: Boot) -> Option<Member> {
+pub fn present_instance(record: &Record, evidence: &Evidence, site: &Site, now: Boot) -> Option<Member> {
     let lease = record.settings.lease_timeout;
     let speaks = |member: &Member, at: Boot| now < at + lease && !record.has_ended(member);
     let listed = record.voters.iter().find(|voter| voter.site == *site);

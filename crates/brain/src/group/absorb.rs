@@ -12,8 +12,11 @@ use crate::message::{OpeningWord, Question};
 use crate::name::Site;
 use crate::record::{Epoch, Phase};
 use crate::site::{Effect, Observation, Pair, Poll};
-use crate::time::{Boot, Now};
+use crate::time::{Boot, Millis, Now};
 use bloodraven_gtid::GtidSet;
+
+/// Between two grants to one site that answer questions which rode on acknowledgements.
+const GRANT_AGAIN: Millis = Millis(500);
 
 /// As many instances of one site are remembered; more than two at a time is a fault of its own.
 const INSTANCES: usize = 8;
@@ -179,7 +182,13 @@ impl Group {
 
     /// A question that rode on an acknowledgement; only a grant is worth a push of its own.
     fn asked_along(&mut self, now: Now, question: &Question, out: &mut Step) {
-        if let Some(Answer::Grant(grant)) = self.answer(now, question) {
+        let Some(Answer::Grant(grant)) = self.answer(now, question) else { return };
+        let Some(seen) = self.seen.sites.get_mut(&question.from.site) else { return };
+        // Each grant is acknowledged with the next question: only the first one that says "open" is in a hurry.
+        let open = grant.open.is_some();
+        let hurry = open && seen.granted.is_none_or(|(_, opened)| !opened);
+        if hurry || seen.granted.is_none_or(|(at, _)| now.boot >= at + GRANT_AGAIN) {
+            seen.granted = Some((now.boot, open));
             out.commands.push(Command::Grant(grant));
         }
     }

@@ -28,6 +28,8 @@ pub enum Waiting {
     Release(Missing),
     /// A pod exists whose instance nobody has heard.
     UnknownInstance,
+    /// The move that the priority list asks for comes too soon after the last one.
+    Cooldown(cooldown::Active),
     /// Data exist, and these sites do not answer.
     Unreachable(Vec<Site>),
     /// The one that holds most still applies what it received.
@@ -52,6 +54,7 @@ impl fmt::Display for Waiting {
                 let silent: Vec<&str> = missing.silent.iter().map(|member| member.site.as_str()).collect();
                 write!(f, "waiting until {} is known to be fenced", silent.join(", "))
             }
+            Self::Cooldown(active) => write!(f, "the cooldown is in force until {}", active.retry_after),
             Self::UnknownInstance => f.write_str("a pod exists whose sidecar has not answered"),
             Self::Unreachable(sites) => write!(f, "there are data, and {} cannot be compared", names(sites)),
             Self::Draining(site) => write!(f, "{site} applies what it received"),
@@ -111,6 +114,7 @@ impl Group {
             Ok((release, target, given_up)) => {
                 self.give(now, record, &release, &target, given_up, GtidSet::new(), plan);
             }
+            Err(Some(Waiting::Cooldown(active))) => self.obstacle = Some(Obstacle::Cooldown(active)),
             Err(Some(waiting)) => self.obstacle = Some(Obstacle::Fresh(waiting)),
             Err(None) => {}
         }
@@ -198,8 +202,7 @@ impl Group {
                 now.boot,
             )
         {
-            self.obstacle = Some(Obstacle::Cooldown(active));
-            return Err(Waiting::Release(Missing { silent: Vec::new(), until: None }));
+            return Err(Waiting::Cooldown(active));
         }
         Ok((release, target, given_up))
     }

@@ -25,7 +25,7 @@ pub struct WorkId(pub u64);
 /// See above.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// Read both copies of what is kept from the store itself, never from a cache.
+    /// Read both copies of what is kept from the store itself, never from a cache. Answered within 5 s, or not at all.
     Load,
     /// Write what is kept, compare-and-swap: the record's annotation, then the status.
     Save {
@@ -111,8 +111,11 @@ pub enum Task {
     StartApplier,
     /// Stop the applier, set the delay to zero, start it.
     LiftDelay,
-    /// `STOP REPLICA; RESET REPLICA ALL`, then read.
-    CutReplication,
+    /// `STOP REPLICA`; then, only if what was received and not executed is exactly this, `RESET REPLICA ALL`; then read.
+    CutReplication {
+        /// What is given up.
+        unapplied: Box<GtidSet>,
+    },
     /// `START REPLICA`.
     StartReplica,
     /// Bring a server without replication to follow that site: fence, then, only if the source's set still contains its
@@ -242,7 +245,7 @@ impl Task {
             Self::StopReceiver
             | Self::StartApplier
             | Self::LiftDelay
-            | Self::CutReplication
+            | Self::CutReplication { .. }
             | Self::StartReplica
             | Self::Attach { .. }
             | Self::Repoint { .. }

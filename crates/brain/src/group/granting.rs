@@ -8,7 +8,7 @@ use super::{Group, Kept, Notice, Obstacle, Step};
 use crate::authority;
 use crate::candidate::drain::{Applier, Cut, may_cut};
 use crate::cooldown::LastFailover;
-use crate::name::Member;
+use crate::name::{Member, Site};
 use crate::record::{Cause, Holder, Record};
 use crate::site::{Pair, State};
 use crate::time::{Millis, Now};
@@ -105,6 +105,11 @@ impl Group {
             let because = format!("{} lacks what another site has", seat.site);
             return begin_move(now, record, Cause::Emergency, because, plan);
         }
+        let owed = plan.kept.planned_active().filter(|planned| planned.target == seat.site);
+        if owed.and_then(|planned| planned.source_gtid.as_ref()).is_some_and(|fenced| !data.held().contains(fenced)) {
+            let because = format!("{} lacks what the source of the planned failover had", seat.site);
+            return begin_move(now, record, Cause::Emergency, because, plan);
+        }
         let Some(replica) = &facts.replica else {
             plan.change().promotion = Some(data.executed.clone());
             return;
@@ -112,7 +117,7 @@ impl Group {
         let given_up = Some(&plan.kept.unapplied).filter(|set| !set.is_empty());
         let task = match may_cut(data, replica.receiver, given_up) {
             Cut::StopReceiver => Task::StopReceiver,
-            Cut::Ready => Task::CutReplication,
+            Cut::Ready => Task::CutReplication { unapplied: Box::new(data.unapplied()) },
             Cut::DrainOn(_) if replica.applier == Applier::Running => return self.read_back(now, seat, out),
             Cut::DrainOn(_) => Task::StartApplier,
             Cut::Store(unapplied) => return store_unapplied(seat, unapplied, plan),
@@ -161,6 +166,7 @@ impl Group {
         for seen in self.seen.sites.values_mut() {
             seen.opened_by_hand = false;
             seen.drain = None;
+            seen.granted = None;
         }
     }
 }
@@ -187,6 +193,14 @@ pub(super) const fn is_move(cause: Cause) -> bool {
         | Cause::Lease
         | Cause::RecordBehind => false,
     }
+}
+
+/// Whether a confirmed move left other taints behind than it should have.
+pub(super) fn taints_missing(kept: &Kept, record: &Record) -> bool {
+    let Some(seat) = &record.seat else { return false };
+    let is_tainted = |site: &Site| kept.sites.get(site).is_some_and(|kept| kept.tainted);
+    let lost = record.proof.as_ref().map(|proof| &proof.about.site).filter(|site| **site != seat.site);
+    is_tainted(&seat.site) || lost.is_some_and(|site| !is_tainted(site))
 }
 
 /// The site that lost authority is tainted, the one that has it is not.

@@ -62,11 +62,27 @@ impl Group {
             });
             return plan.set_record(next);
         }
+        if let Some(next) = self.answer_to_conflict(record, now) {
+            return plan.set_record(next);
+        }
         let wanted = voters::wanted(record, &self.seen.evidence, &self.spec.names(), now.boot);
         if let Some(Ok(next)) = wanted.map(|wanted| authority::change_voters(record, wanted, now.wall)) {
             plan.say(Notice::VotersChanged { epoch: next.epoch, voters: next.voters.clone() });
             plan.set_record(next);
         }
+    }
+}
+
+impl Group {
+    /// A voter that heard two views of this epoch vouches for nobody under it: it gets another epoch, with the same
+    /// voters. The holder's own conflict is mended by a grant.
+    fn answer_to_conflict(&self, record: &Record, now: Now) -> Option<Record> {
+        let disputes = |voter: &&Member| {
+            let heard = self.seen.evidence.heard.get(*voter);
+            heard.is_some_and(|heard| heard.conflict && heard.epoch == Some(record.epoch))
+        };
+        record.voters.iter().find(disputes).filter(|voter| record.seat.as_ref() != Some(*voter))?;
+        authority::change_voters(record, record.voters.clone(), now.wall).ok()
     }
 }
 

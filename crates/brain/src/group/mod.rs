@@ -46,6 +46,7 @@ pub use recovery::{Convergence, ConvergenceReason, ConvergenceState};
 pub use seen::Seen;
 pub use spec::Spec;
 
+use crate::authority::voters;
 use crate::name::{Member, Site};
 use crate::record::{Epoch, Phase, Record};
 use crate::time::{Boot, Millis, Now, Wall};
@@ -79,6 +80,8 @@ pub struct Group {
     pub judged: Option<Judgement>,
     /// What stands in the way of the present move.
     pub obstacle: Option<Obstacle>,
+    /// Commands that are repeated until they are seen to be done, and when they were last given.
+    asked: Vec<(Boot, Command)>,
     /// How the outside was last asked to look, and when.
     shown: Option<(Boot, Outward)>,
     /// The present moment, as of this step.
@@ -187,6 +190,7 @@ impl Group {
             next_id: 0,
             judged: None,
             obstacle: None,
+            asked: Vec::new(),
             shown: None,
             clock: elected,
             epoch_seen: (0, elected),
@@ -212,10 +216,34 @@ impl Group {
         if self.leads(now.boot) {
             self.decide(now, &mut out);
         }
+        self.pace(now, &mut out);
         out
     }
 
+    /// What is asked for until it is seen to be done is asked for once a second, not in every step.
+    fn pace(&mut self, now: Now, out: &mut Step) {
+        self.asked.retain(|(at, _)| now.boot < *at + Millis(1000));
+        let asked = &mut self.asked;
+        out.commands.retain(|command| {
+            let repeated = matches!(
+                command,
+                Command::RemoveRequest { .. }
+                    | Command::Roll { .. }
+                    | Command::ReleasePod { .. }
+                    | Command::SetCacheImage { .. }
+            );
+            if repeated && asked.iter().any(|(_, before)| before == command) {
+                return false;
+            }
+            if repeated {
+                asked.push((now.boot, command.clone()));
+            }
+            true
+        });
+    }
+
     fn decide(&mut self, now: Now, out: &mut Step) {
+        self.doubt_overdue_save(now, out);
         self.load(now, out);
         self.forget_overdue_work(now);
         let Some(kept) = self.kept() else { return };
@@ -279,7 +307,13 @@ impl Group {
 
     /// The instance that answers at that site.
     fn present(&self, within: Millis, site: &Site) -> Option<crate::name::Instance> {
-        self.seen.site(site)?.present(within, self.clock).map(|(instance, _)| instance.clone())
+        let kept = self.kept();
+        match kept.as_ref().and_then(|kept| kept.record.as_ref()) {
+            Some(record) => {
+                voters::present_instance(record, &self.seen.evidence, site, self.clock).map(|now| now.instance)
+            }
+            None => self.seen.site(site)?.present(within, self.clock).map(|(instance, _)| instance.clone()),
+        }
     }
 
     fn note_epoch(&mut self, epoch: Epoch, now: Boot) {

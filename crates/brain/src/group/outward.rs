@@ -1,7 +1,7 @@
 //! What the outside sees: labels, the name, taints. Level-triggered; never for a site that is not confirmed writable.
 
 use super::command::{Command, Label, Outward};
-use super::granting::mark_taints;
+use super::granting::{mark_taints, taints_missing};
 use super::save::Plan;
 use super::{Group, Kept, Step};
 use crate::name::Site;
@@ -15,10 +15,8 @@ impl Group {
     pub(super) fn mark_sites(&mut self, now: Now, plan: &mut Plan, _: &mut Step) {
         let kept = plan.kept.clone();
         let Some(record) = kept.record.as_ref().filter(|record| record.phase == Phase::Stable) else { return };
-        let mut marked = plan.next().clone();
-        mark_taints(&mut marked, record);
-        if marked.sites != plan.next().sites && !self.is_paused(now) {
-            plan.change().sites = marked.sites;
+        if !self.is_paused(now) && taints_missing(plan.next(), record) {
+            mark_taints(plan.change(), record);
         }
     }
 

@@ -1,5 +1,6 @@
 //! What is seen, put together for the judgement of a tick.
 
+use super::seen::SiteSeen;
 use super::{Group, Kept, Notice, Step};
 use crate::name::{Instance, Member, Site};
 use crate::record::Record;
@@ -42,16 +43,17 @@ impl Group {
         let facts = |site: &Site| {
             let role = self.spec.site(site)?.role;
             let seen = self.seen.site(site)?;
-            let present = seen.present(lease, now.boot);
+            let instance = self.present(lease, site);
+            let word = instance.as_ref().and_then(|instance| seen.words.get(instance));
             let others = names.iter().filter(|name| **name != site).filter_map(|name| self.seen.site(name)?.executed());
             Some(SiteFacts {
                 watch: seen.watch.clone(),
                 role,
-                instance: present.map(|(instance, _)| instance.clone()),
-                open_strays: self.open_strays(now, lease, site, present.map(|(instance, _)| instance)),
+                open_strays: self.open_strays(now, lease, site, instance.as_ref()),
+                instance,
                 data_lost: seen.executed().is_some_and(|own| topology::data_lost(own, &promotion, others)),
                 opened_by_hand: seen.opened_by_hand,
-                fenced_by: present.and_then(|(_, heard)| heard.ack.fenced_by),
+                fenced_by: word.and_then(|heard| heard.ack.fenced_by),
             })
         };
         names.iter().filter_map(|site| facts(site)).collect()
@@ -74,6 +76,12 @@ impl Group {
     /// sees it before it grants.
     pub(super) fn passes_gate(&self, kept: &Kept, member: &Member) -> bool {
         let Some(own) = self.seen.site(&member.site).and_then(|seen| seen.executed()) else { return false };
+        // Nothing is not everything: it passes only where everybody was read, and has nothing either.
+        let all_read_empty =
+            |seen: &SiteSeen| seen.watch.state.is_reachable() && seen.executed().is_some_and(GtidSet::is_empty);
+        if own.is_empty() && !self.seen.sites.iter().all(|(site, seen)| *site == member.site || all_read_empty(seen)) {
+            return false;
+        }
         let promotion = kept.promotion.clone().unwrap_or_default();
         let covers = |site: &Site, theirs: &GtidSet| {
             let given_up = kept.site(site).divergent.union(&kept.unapplied);

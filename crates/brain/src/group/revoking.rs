@@ -1,6 +1,6 @@
 //! Nobody may write: find the proof, drain, choose, give.
 
-use super::command::{Lane, Task};
+use super::command::Task;
 use super::granting::READ_AGAIN;
 use super::kept::CloneKept;
 use super::save::Plan;
@@ -86,7 +86,9 @@ impl Group {
             }
             Cause::Manual => Aim::Best(self.wish()),
             _ => match present.map(|now| Member::new(&member.site, &now)) {
-                Some(next) if answers && next.instance != member.instance => Aim::SameSite(next),
+                Some(next) if answers && next.instance != member.instance && record.voters.contains(&next) => {
+                    Aim::SameSite(next)
+                }
                 _ => Aim::Best(None),
             },
         }
@@ -204,7 +206,7 @@ impl Group {
         if !unread.is_empty() {
             return self.read_first(now, unread, out);
         }
-        let Decision { chosen, refused } = self.choose(now, record, kept, wish);
+        let Decision { chosen, refused } = self.choose(record, kept, wish);
         let Some(chosen) = chosen else { return Err(Obstacle::NoCandidate(refused)) };
         if chosen.drain == Progress::Pending {
             return Err(Obstacle::Draining(chosen.member.site));
@@ -213,9 +215,11 @@ impl Group {
         let reach = if home { Reach::SameSite } else { Reach::OtherSite };
         let last = self.seen.last_failover.as_ref();
         // What was begun as a return and ends elsewhere has become an automatic move; one that was begun as such goes on.
-        if matches!(record.cause, Cause::Instance | Cause::Regrant)
-            && let Err(active) = cooldown::may_start(record.cause, reach, last, self.spec.cooldown, now.boot)
-        {
+        let returns = matches!(record.cause, Cause::Instance | Cause::Regrant);
+        if returns && !home && self.is_paused(now) {
+            return Err(Obstacle::Paused);
+        }
+        if returns && let Err(active) = cooldown::may_start(record.cause, reach, last, self.spec.cooldown, now.boot) {
             return Err(Obstacle::Cooldown(active));
         }
         Ok(chosen)
@@ -235,9 +239,9 @@ impl Group {
         candidates.map(|spec| &spec.site).filter(|site| unread(site)).cloned().collect()
     }
 
-    pub(super) fn choose(&self, now: Now, record: &Record, kept: &Kept, wish: Option<&Site>) -> Decision {
+    pub(super) fn choose(&self, record: &Record, kept: &Kept, wish: Option<&Site>) -> Decision {
         let holder = record.holder.as_ref();
-        let sites = self.candidates(now, record, kept);
+        let sites = self.candidates(record, kept);
         let promotion = kept.promotion.clone().unwrap_or_default();
         let last_primary: Option<Uuid> = holder.and_then(|holder| holder.server_uuid.as_ref()?.parse().ok());
         let mut known: Vec<Uuid> = promotion.uuids().collect();
@@ -256,12 +260,12 @@ impl Group {
 
     /// Every site as the choice sees it. One that was granted authority and could not be opened is left out while
     /// another one is there.
-    fn candidates(&self, now: Now, record: &Record, kept: &Kept) -> Vec<Candidate> {
+    fn candidates(&self, record: &Record, kept: &Kept) -> Vec<Candidate> {
         let candidate = |site: &Site| {
             let (spec, seen) = (self.spec.site(site)?, self.seen.site(site)?);
-            let sidecar = match seen.present(record.settings.lease_timeout, now.boot) {
+            let sidecar = match self.present(record.settings.lease_timeout, site) {
                 None => Sidecar::Silent,
-                Some((instance, _)) if record.voter_at(site) == Some(instance) => Sidecar::Listed(instance.clone()),
+                Some(instance) if record.voter_at(site) == Some(&instance) => Sidecar::Listed(instance),
                 Some(_) => Sidecar::NotListed,
             };
             let kept = kept.site(site);
@@ -308,12 +312,10 @@ impl Group {
     }
 
     fn drain_one(&mut self, now: Now, since: u64, site: &Site, out: &mut Step) {
-        let Some(seen) = self.seen.sites.get_mut(site).filter(|seen| seen.watch.state == State::ReadOnly) else {
-            return;
-        };
-        let fresh = DrainSeen { revoked_at: since, drain: Drain::begin(now.boot), progress: Progress::Pending };
-        let known = seen.drain.take().filter(|drain| drain.revoked_at == since);
-        let mut drain = known.unwrap_or(fresh);
+        let Some(seen) = self.seen.sites.get(site).filter(|seen| seen.watch.state == State::ReadOnly) else { return };
+        let fresh = || DrainSeen { revoked_at: since, drain: Drain::begin(now.boot), progress: Progress::Pending };
+        let before = seen.drain.clone().filter(|drain| drain.revoked_at == since).unwrap_or_else(fresh);
+        let mut drain = before.clone();
         let read = if seen.read_since(since) { seen.facts.as_ref() } else { None };
         let step = read.and_then(|facts| {
             let data = facts.data.as_ref()?;
@@ -336,9 +338,21 @@ impl Group {
             Some(DrainStep::LiftDelay) => Some(Task::LiftDelay),
             Some(DrainStep::Done | DrainStep::GiveUp { .. }) => None,
         };
-        seen.drain = Some(drain);
-        if let Some(task) = task.filter(|task| !self.is_busy(site, Lane::Change) || *task == Task::Read) {
-            self.begin(now, site, task, out);
+        let once = matches!(task, Some(Task::StartApplier | Task::LiftDelay));
+        let begun = task.is_some_and(|task| self.begin(now, site, task, out));
+        // What is asked for once counts as asked for only when it was begun.
+        if once && !begun {
+            drain.drain = before.drain;
+        }
+        if let Some(seen) = self.seen.sites.get_mut(site) {
+            seen.drain = Some(drain);
+        }
+    }
+
+    /// What a drain asked for once has failed: it may ask again.
+    pub(super) fn drain_task_failed(&mut self, site: &Site) {
+        if let Some(drain) = self.seen.sites.get_mut(site).and_then(|seen| seen.drain.as_mut()) {
+            (drain.drain.applier_started, drain.drain.delay_lifted) = (false, false);
         }
     }
 
@@ -355,6 +369,11 @@ impl Group {
         unapplied: GtidSet,
         plan: &mut Plan,
     ) {
+        // A fence that is under way could close what is granted here.
+        if self.runs(|_, task| *task == Task::Fence) {
+            self.obstacle = Some(Obstacle::EndingFence);
+            return;
+        }
         let cause = cause_of_grant(record, target);
         let Ok(next) = authority::grant(record, target, release, cause, now.wall) else {
             self.obstacle = Some(Obstacle::AwaitingTarget(target.clone()));

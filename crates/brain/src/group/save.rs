@@ -5,7 +5,7 @@ use super::input::{Loaded, Saved};
 use super::{Group, Kept, Notice, Step, Stored};
 use crate::cooldown::LastFailover;
 use crate::record::Record;
-use crate::time::{Millis, Now};
+use crate::time::{Boot, Millis, Now};
 use std::sync::Arc;
 
 /// After a write or a reading that went wrong.
@@ -13,6 +13,9 @@ const RETRY: Millis = Millis(1000);
 
 /// A reading that was not answered for so long is asked for again.
 const LOAD_BOUND: Millis = Millis(6000);
+
+/// A write is answered within this long, or it is in doubt.
+const SAVE_BOUND: Millis = Millis(10_000);
 
 /// What is stored, and what is to be stored instead.
 #[derive(Clone, Debug)]
@@ -26,6 +29,7 @@ pub(super) struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Saving {
     id: SaveId,
+    since: Boot,
     next: Box<Kept>,
     notices: Vec<Notice>,
 }
@@ -105,7 +109,7 @@ impl Group {
         };
         let id = SaveId(self.take_id());
         out.commands.push(Command::Save { id, kept: next.clone() });
-        self.saving = Some(Saving { id, next, notices });
+        self.saving = Some(Saving { id, since: self.clock, next, notices });
     }
 
     pub(super) fn saved(&mut self, now: Now, id: SaveId, saved: Saved, out: &mut Step) {
@@ -132,6 +136,14 @@ impl Group {
                 self.stored = Stored::Unknown(None);
                 self.save_not_before = now.boot + RETRY;
             }
+        }
+    }
+
+    /// A write that was not answered for so long may have gone through, or not.
+    pub(super) fn doubt_overdue_save(&mut self, now: Now, out: &mut Step) {
+        let overdue = |saving: &Saving| now.boot >= saving.since + SAVE_BOUND;
+        if let Some(id) = self.saving.as_ref().filter(|saving| overdue(saving)).map(|saving| saving.id) {
+            self.saved(now, id, Saved::Unknown, out);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::authority::Evidence;
 use crate::candidate::Progress;
 use crate::candidate::drain::Drain;
 use crate::cooldown::LastFailover;
-use crate::message::{Ack, Question};
+use crate::message::Ack;
 use crate::name::{Instance, Member, Site};
 use crate::record::Epoch;
 use crate::site::Watch;
@@ -63,8 +63,8 @@ pub struct SiteSeen {
     pub caught_up_at: Option<Boot>,
     /// What its instances said last, directly or handed on.
     pub words: BTreeMap<Instance, Heard>,
-    /// A question of its sidecar that has no answer yet.
-    pub question: Option<Question>,
+    /// When a question that rode on an acknowledgement was last answered, and whether with the word to open.
+    pub granted: Option<(Boot, bool)>,
     /// A push is on its way since.
     pub pushing: Option<Boot>,
     /// When the next push is due.
@@ -73,6 +73,8 @@ pub struct SiteSeen {
     pub drain: Option<DrainSeen>,
     /// It was opened by hand; a request until the holder serves or the move has ended.
     pub opened_by_hand: bool,
+    /// When the next reading may be asked for.
+    pub read_due: Boot,
     /// When the next SQL fence may be sent.
     pub fence_due: Boot,
     /// Failed tasks that change replication, in a row, and when the next may be tried.
@@ -166,11 +168,12 @@ impl SiteSeen {
             following: 0,
             caught_up_at: None,
             words: BTreeMap::new(),
-            question: None,
+            granted: None,
             pushing: None,
             push_due: Boot(0),
             drain: None,
             opened_by_hand: false,
+            read_due: Boot(0),
             fence_due: Boot(0),
             change: Attempt::default(),
             cache: None,

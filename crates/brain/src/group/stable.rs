@@ -16,7 +16,7 @@ impl Group {
         if let Verdict::AuthorityUnknown(why) = &verdict {
             return self.start_over(now, why, plan);
         }
-        let (Some(record), None) = (&kept.record, kept.planned_active()) else { return };
+        let (Some(record), None) = (&kept.record, plan.next().planned_active()) else { return };
         let because = verdict.to_string();
         match verdict {
             // A pause does not keep authority from the holder's own next life, nor from whom a human opened.

@@ -10,6 +10,9 @@ use crate::time::{Boot, Millis, Now};
 /// The hands answer by the bound; so much later the answer is not coming.
 const SLACK: Millis = Millis(5000);
 
+/// After a reading that brought nothing.
+const REST: Millis = Millis(1000);
+
 /// A task without an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Running {
@@ -27,7 +30,8 @@ impl Group {
             Task::Clone { .. } => self.spec.clone_timeout,
             _ => task.bound(),
         };
-        if self.is_busy(site, task.lane()) {
+        let rests = task.lane() == Lane::Read && self.seen.site(site).is_some_and(|seen| now.boot < seen.read_due);
+        if rests || self.is_busy(site, task.lane()) {
             return false;
         }
         let server = self.seen.site(site).and_then(|seen| seen.facts.as_ref()).map(|facts| facts.server_uuid);
@@ -62,6 +66,17 @@ impl Group {
     /// A task ended. Tells which, once.
     pub(super) fn end(&mut self, id: WorkId, outcome: &Outcome, now: Now) -> Option<Running> {
         let running = self.work.remove(&id)?;
+        let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Refused(_));
+        if failed && matches!(running.task, Task::StartApplier | Task::LiftDelay) {
+            self.drain_task_failed(&running.site);
+        }
+        let said_nothing = matches!(outcome, Outcome::Read(facts) if facts.data.is_none());
+        if let Some(seen) = self.seen.sites.get_mut(&running.site)
+            && running.task.lane() == Lane::Read
+            && (failed || said_nothing)
+        {
+            seen.read_due = now.boot + REST;
+        }
         if let Some(seen) = self.seen.sites.get_mut(&running.site)
             && running.task.lane() == Lane::Change
         {
@@ -92,7 +107,7 @@ impl Group {
             | Task::StopReceiver
             | Task::StartApplier
             | Task::LiftDelay
-            | Task::CutReplication
+            | Task::CutReplication { .. }
             | Task::StartReplica
             | Task::Attach { .. }
             | Task::Repoint { .. }

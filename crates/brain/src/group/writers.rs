@@ -19,7 +19,8 @@ impl Group {
             // A poll has to have seen it; a second pod that only speaks is out of SQL's reach.
             let polled = writer.pair.is_some();
             let rested = self.seen.site(&writer.site).is_none_or(|seen| now.boot >= seen.fence_due);
-            let noted = writer.why != WriterReason::Revoked || fence_is_noted(kept);
+            let noted =
+                !matches!(writer.why, WriterReason::Revoked | WriterReason::AnotherInstance) || fence_is_noted(kept);
             if polled
                 && rested
                 && noted

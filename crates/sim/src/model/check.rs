@@ -28,6 +28,11 @@ const ROUNDS: usize = 14;
 /// Steps within one round. Each uses something up, so a round ends; the bound is for the day when it does not.
 const STEPS: usize = 400;
 
+/// Whether two lives share one server: a store that was lost is a new instance beside the same mysqld.
+fn same_server(one: &Member, other: &Member) -> bool {
+    one.site == other.site && one.instance.pod == other.instance.pod
+}
+
 impl Machine {
     /// The first promise of safety that this world breaks.
     pub fn breach(&mut self, world: &World) -> Option<Breach> {
@@ -45,7 +50,8 @@ impl Machine {
             return None;
         }
         if record.phase != Phase::Revoking {
-            let beside = self.living(world).any(|node| dangerous(&node) && Some(&node.me) != record.seat.as_ref());
+            let seated = |node: &Node| record.seat.as_ref().is_some_and(|seat| same_server(seat, &node.me));
+            let beside = self.living(world).any(|node| dangerous(&node) && !seated(&node));
             return beside.then_some(Breach::GrantBesideWriter);
         }
         let leader = self.leaders.get(world.leader);
@@ -53,7 +59,7 @@ impl Machine {
             return None;
         }
         let holder = record.holder.as_ref().map(|holder| &holder.member);
-        let released = |node: &Node| holder.is_none_or(|holder| *holder == node.me) && dangerous(node);
+        let released = |node: &Node| holder.is_none_or(|holder| same_server(holder, &node.me)) && dangerous(node);
         let open = self.living(world).any(|node| released(&node));
         let released = open && *self.released.entry(world.leader).or_insert_with(|| leader.release().is_some());
         released.then_some(Breach::ProvenBesideWriter)
@@ -158,7 +164,10 @@ impl Machine {
             Action::Reread(_) => Some(2),
             Action::LateAck(_, false) => Some(6),
             Action::Write(Who::Leader, write, false) => match &**write {
-                Write::StartOver | Write::NoteEnd(_) => Some(3),
+                Write::StartOver => Some(3),
+                Write::NoteEnd(member) => {
+                    self.living(world).any(|node| node.me == *member && node.ended).then_some(3)
+                }
                 Write::DropSets => Some(9),
                 Write::Grant(to) => {
                     let lives = self.living(world).any(|node| node.me == *to && !node.ended);

@@ -113,6 +113,7 @@ impl Desk<'_> {
             Stimulus::Timer => self.tell(Input::Timer),
             Stimulus::View(view, source) => {
                 self.tell(Input::View { view: view.clone(), source: *source, reply: Some(ReplyId(0)) });
+                self.acknowledge_unfenced();
             }
             Stimulus::Asked(question) => {
                 self.tell(Input::AskedToVouch { question: question.clone(), reply: ReplyId(0) });
@@ -146,6 +147,13 @@ impl Desk<'_> {
             }
             life => self.life(life),
         }
+    }
+
+    /// A push that finds the server not fenced yet is acknowledged when its time is up, which is well within a step.
+    fn acknowledge_unfenced(&mut self) {
+        let waits = self.node.sidecar.as_ref().filter(|sidecar| !sidecar.replies.is_empty());
+        let stored = waits.filter(|sidecar| sidecar.heard.as_ref().is_some_and(|view| sidecar.is_stored(view.epoch)));
+        self.said.extend(stored.map(|sidecar| Said::Ack(sidecar.ack(NOW))));
     }
 
     fn life(&mut self, stimulus: &Stimulus) {

@@ -5,15 +5,19 @@
 //! flight is state: answers of dead leaders, record writes of dead leaders, opening statements of dead sessions. Time is
 //! relative and saturated: lease 2, margin 1, and the only thing that time forces is the keeper's dead man.
 //!
-//! Reading order: [`world`] (the words), [`local`] (one node), [`leader`], [`step`] (how they meet), [`canonical`] (which
-//! states are one), [`check`] (the promises), [`search`] and [`walk`], [`rows`] (what is searched), [`teeth`] (what is
+//! Reading order: `world` (the words), `local` (one node), `leader`, `step` with `happen`, `mail` and `persist` (how they meet), `first` (where it begins), `canonical` (which
+//! states are one), `check` (the promises), `search` and `walk`, [`rows`] (what is searched), [`teeth`] (what is
 //! taken away, and who notices).
 
 mod canonical;
 mod check;
+mod first;
+mod happen;
 mod intern;
 mod leader;
 mod local;
+mod mail;
+mod persist;
 pub mod rows;
 mod search;
 mod step;

@@ -1,7 +1,7 @@
 //! The words of the model: bounds, nodes, the store, leaders, and the world that is made of them.
 //!
-//! In: nothing. Out: the first state of a search. Must not: decide; what happens is in [`super::local`] and
-//! [`super::step`].
+//! In: nothing. Out: the first state of a search. Must not: decide; what happens is in `local` and
+//! `step`.
 
 use super::canonical;
 use bloodraven_brain::authority::{self, Evidence};
@@ -117,7 +117,7 @@ pub enum Without {
     EvidenceOfTheEnd,
 }
 
-/// The whole state: numbers of interned parts (see [`super::intern`]).
+/// The whole state: numbers of interned parts (see `intern`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct World {
     /// One node for each instance; none beyond those that live.

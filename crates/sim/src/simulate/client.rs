@@ -99,7 +99,8 @@ impl World {
 
     /// Whoever runs at that site: an application beside an old pod still reaches it.
     fn any_pod_of(&mut self, site: usize) -> Option<usize> {
-        let running: Vec<usize> = (0..self.pods.len()).filter(|p| self.pods[*p].site == site && self.pods[*p].runs).collect();
+        let running: Vec<usize> =
+            (0..self.pods.len()).filter(|p| self.pods[*p].site == site && self.pods[*p].runs).collect();
         self.random.pick(&running).copied()
     }
 

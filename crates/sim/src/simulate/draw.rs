@@ -57,7 +57,7 @@ pub fn draw(seed: u64, sites: Option<usize>) -> Scenario {
 
 fn setup(random: &mut Random, sites: Option<usize>) -> Setup {
     let sites = sites.unwrap_or_else(|| [2, 2, 3, 3, 3, 3, 4, 5][random.index(8)]).clamp(2, 5);
-    let dr_only = if sites > 2 && random.chance(30) { 1 } else { 0 };
+    let dr_only = usize::from(sites > 2 && random.chance(30));
     let majority = u32::try_from(sites / 2).unwrap_or(1).max(1);
     Setup {
         sites,
@@ -192,11 +192,19 @@ fn one(random: &mut Random, setup: &Setup, kind: Kind) -> (Fault, Option<Fault>)
             _ => (Fault::StopReceiver(here), None),
         },
         Kind::Human => {
-            if random.chance(70) { (Fault::HumanOpen(here), None) } else { (Fault::HumanFence(here), None) }
+            if random.chance(70) {
+                (Fault::HumanOpen(here), None)
+            } else {
+                (Fault::HumanFence(here), None)
+            }
         }
         Kind::Spec => spec(random, setup, here),
         Kind::Requests => {
-            if random.chance(80) { (Fault::Planned(here), None) } else { (Fault::Reclone(here), None) }
+            if random.chance(80) {
+                (Fault::Planned(here), None)
+            } else {
+                (Fault::Reclone(here), None)
+            }
         }
         Kind::Operators => {
             let op = random.index(setup.operators);

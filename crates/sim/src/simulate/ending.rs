@@ -66,6 +66,7 @@ impl World {
         pod.server.full = false;
         pod.server.blocked_until = 0;
         pod.side.full = false;
+        pod.server.applier_error = false;
         let (stray, runs) = (pod.stray, pod.runs);
         self.resume_server(p);
         self.resume_sidecar(p);
@@ -91,10 +92,8 @@ impl World {
             }
             Err(why) if waited >= bound => {
                 self.over = true;
-                self.rest = self.why_restless(why);
-                if !matches!(self.rest, Rest::Restless(_)) {
-                    self.final_checks();
-                }
+                self.rest = self.why_restless(&why);
+                self.final_checks();
             }
             Err(_) => self.queue.push(self.now + PACE, Event::LookAround),
         }
@@ -143,14 +142,22 @@ impl World {
             return Ok(());
         }
         let server = &self.pods[p].server;
+        let own = server.executed.subtract(&self.pods[primary].server.executed).subtract(&of_site.divergent);
+        if !own.is_empty() {
+            return Err(format!("{name} has {own}, which the primary lacks, and nobody says so"));
+        }
         if server.source != Some(self.pods[primary].site) || !server.receiver || !server.applier {
             let (source, receiver, applier) = (server.source, server.receiver, server.applier);
             return Err(format!(
-                "{name} does not follow the primary: source {source:?}, receiver {receiver} {:?}, applier {applier}",
-                server.receiver_error
+                "{name} does not follow the primary: source {source:?}, receiver {receiver} {:?}, applier {applier}, {:?}, \
+                 clone {:?}",
+                server.receiver_error,
+                of_site.recovery,
+                of_site.clone.map(|clone| clone.phase)
             ));
         }
-        let behind = self.clients.acknowledged.intersect(&self.pods[primary].server.executed).subtract(&server.executed);
+        let behind =
+            self.clients.acknowledged.intersect(&self.pods[primary].server.executed).subtract(&server.executed);
         if behind.count() > 20 {
             return Err(format!("{name} lacks {behind}"));
         }
@@ -158,32 +165,46 @@ impl World {
     }
 
     /// Told apart: what is right to block, what only trails, what should have come to rest.
-    fn why_restless(&self, why: String) -> Rest {
+    fn why_restless(&self, why: &str) -> Rest {
         let kept = self.store.load();
-        let told: Vec<String> = self.operators.iter().filter_map(|operator| {
-            let group = operator.group.as_ref()?;
-            let alert = group.judged.as_ref().and_then(|judged| judged.alert.clone());
-            Some(format!("obstacle {:?}, alert {alert:?}", group.obstacle))
-        }).collect();
+        let told: Vec<String> = self
+            .operators
+            .iter()
+            .filter_map(|operator| {
+                let group = operator.group.as_ref()?;
+                let alert = group.judged.as_ref().and_then(|judged| judged.alert.clone());
+                Some(format!("obstacle {:?}, alert {alert:?}", group.obstacle))
+            })
+            .collect();
         let words = format!("{why}; {}", told.join("; "));
         let struck = |kind: fn(&Fault) -> bool| self.scenario.faults.iter().any(|timed| kind(&timed.what));
         let human = struck(|fault| matches!(fault, Fault::HumanFence(_) | Fault::HumanOpen(_)));
         let gone = struck(|fault| matches!(fault, Fault::LoseVolume(_) | Fault::ForceDeletePod(_)));
-        let purged = struck(|fault| matches!(fault, Fault::Purge(_) | Fault::LoseVolume(_) | Fault::BreakApplier(_)));
+        let purged = struck(|fault| matches!(fault, Fault::Purge(_) | Fault::LoseVolume(_)));
         let lost = self.lost_nodes.iter().any(|lost| *lost);
         let serves = self.holder_pod(&kept).is_some_and(|p| self.pods[p].server.is_open());
+        let behind = self.holder_pod(&kept).is_some_and(|p| self.is_behind(p));
         match serves {
             true if purged || human || gone => Rest::Blocked(words),
             true => Rest::Trails(words),
-            false if human || gone || lost => Rest::Blocked(words),
+            false if human || gone || lost || behind => Rest::Blocked(words),
             false => Rest::Restless(words),
         }
+    }
+
+    /// Another site has what that one lacks: it rightly stays closed, and a human decides.
+    fn is_behind(&self, p: usize) -> bool {
+        let own = &self.pods[p].server.executed;
+        self.current.iter().any(|other| !own.contains(&self.pods[*other].server.executed))
     }
 
     /// Every acknowledged write is on the primary, reported, or was on a volume that is gone.
     fn final_checks(&mut self) {
         let kept = self.store.load();
-        let Some(primary) = self.holder_pod(&kept) else { return };
+        let primary = self.holder_pod(&kept).filter(|p| self.pods[*p].server.is_open());
+        self.expectations(primary);
+        // Nothing is compared, and so nothing reported, while nobody serves.
+        let Some(primary) = primary else { return };
         let mut known = self.pods[primary].server.executed.union(&self.judge.told).union(&self.judge.lost);
         known = known.union(&kept.unapplied);
         for site in kept.sites.values() {
@@ -203,22 +224,19 @@ impl World {
             let words = format!("{missing} was acknowledged; it is on {:?}, nobody reported it", on(&missing));
             self.judge.broken(self.now, "no acknowledged write is lost unsaid", || words);
         }
-        self.expectations(&kept, primary);
     }
 
-    fn expectations(&mut self, kept: &Kept, primary: usize) {
-        let site = self.pods[primary].site;
-        let open = self.pods[primary].server.is_open();
+    fn expectations(&mut self, primary: Option<usize>) {
+        let site = primary.map(|primary| self.pods[primary].site);
         let failovers = self.judge.failovers;
-        let _ = kept;
         for expect in self.scenario.expects.clone() {
             let met = match expect {
-                Expect::Primary(wanted) => site == wanted && open,
-                Expect::NoPrimary => !open,
+                Expect::Primary(wanted) => site == Some(wanted),
+                Expect::NoPrimary => site.is_none(),
                 Expect::Failovers(count) => failovers == count,
             };
             if !met {
-                let words = || format!("expected {expect:?}; the primary is {site}, failovers: {failovers}");
+                let words = || format!("expected {expect:?}; the primary is {site:?}, failovers: {failovers}");
                 self.judge.broken(self.now, "as the scenario expects", words);
             }
         }

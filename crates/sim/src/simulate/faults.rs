@@ -154,8 +154,8 @@ impl World {
                 server.hung = server.life == Life::Up;
             }
             Process::Sidecar(site) => {
-                let side = &mut self.pods[self.current[site]].side;
-                side.paused = side.brain.is_some();
+                let pod = &mut self.pods[self.current[site]];
+                pod.side.paused = pod.side.brain.is_some();
             }
             Process::Operator(op) => {
                 if let Some(operator) = self.operators.get_mut(op) {

@@ -8,8 +8,8 @@ use super::event::Event;
 use super::scenario::Setup;
 use super::store::Wrote;
 use super::world::World;
-use bloodraven_brain::group::{Kept, Notice};
 use bloodraven_brain::group::kept::PlannedPhase;
+use bloodraven_brain::group::{Kept, Notice};
 use bloodraven_brain::record::{Cause, Epoch, Phase, ProofKind};
 use bloodraven_gtid::GtidSet;
 
@@ -169,7 +169,8 @@ impl World {
         let since = self.now - moved;
         // Clocks run apart by a hundredth at most; the stamp is written a little before it is stored.
         if since + cooldown / 50 + 6 * SEC < cooldown {
-            let words = || format!("a move ({cause:?}) began {} ms after the last, cooldown {} ms", since / MS, cooldown / MS);
+            let words =
+                || format!("a move ({cause:?}) began {} ms after the last, cooldown {} ms", since / MS, cooldown / MS);
             self.judge.broken(self.now, "cooldown", words);
         }
     }
@@ -247,7 +248,8 @@ impl World {
             return;
         }
         let name = self.pod_name(p);
-        self.judge.broken(self.now, "nothing is overwritten unasked", || format!("{name} was cloned over; lost: {more}"));
+        self.judge
+            .broken(self.now, "nothing is overwritten unasked", || format!("{name} was cloned over; lost: {more}"));
     }
 
     /// A server that a human opened without authority is closed again by its sidecar, within a tick and the ladder.
@@ -259,8 +261,13 @@ impl World {
     pub(super) fn still_open(&mut self, p: usize, start: u64, life: u32) {
         let pod = &self.pods[p];
         let watched = self.sidecar_lives(p, life) && !pod.side.paused && pod.keeper.up;
-        if watched && pod.server.start == start && pod.server.by_hand && pod.server.is_open() && !pod.server.hung
-            && pod.server.slow == 0 && pod.server.blocked_until == 0
+        if watched
+            && pod.server.start == start
+            && pod.server.by_hand
+            && pod.server.is_open()
+            && !pod.server.hung
+            && pod.server.slow == 0
+            && pod.server.blocked_until == 0
         {
             let name = self.pod_name(p);
             let words = || format!("{name} was opened by hand 12 s ago, and its sidecar has not closed it");
@@ -272,11 +279,6 @@ impl World {
 const fn is_move(cause: Cause) -> bool {
     matches!(
         cause,
-        Cause::Emergency
-            | Cause::Planned
-            | Cause::OrderedUpdate
-            | Cause::SplitBrain
-            | Cause::Manual
-            | Cause::Restore
+        Cause::Emergency | Cause::Planned | Cause::OrderedUpdate | Cause::SplitBrain | Cause::Manual | Cause::Restore
     )
 }

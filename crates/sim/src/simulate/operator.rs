@@ -13,7 +13,7 @@ use bloodraven_brain::group::{Group, Input, Kept, SaveId, WorkId};
 use bloodraven_brain::lease;
 use bloodraven_brain::lease::{Election, Found, Notice, Times, Written};
 use bloodraven_brain::message::Question;
-use bloodraven_brain::record::{Epoch, Phase};
+use bloodraven_brain::record::{Epoch, Phase, Record};
 use bloodraven_brain::time::{Boot, Now};
 use std::collections::BTreeMap;
 
@@ -271,7 +271,7 @@ impl World {
                 self.feed(op, Input::Loaded(Loaded::Kept(kept)));
             }
             (Call::Load, _) => self.feed(op, Input::Loaded(Loaded::Failed)),
-            (Call::Save { id, kept, annotated }, answer) => self.save_went_on(op, id, kept, annotated, answer),
+            (Call::Save { id, kept, annotated }, answer) => self.save_went_on(op, id, kept, annotated, &answer),
             (Call::Show, Answer::Shown(labels, dns)) => {
                 let dns = if dns { Ok(()) } else { Err("denied".to_owned()) };
                 let at = self.operator_now(op).wall;
@@ -282,9 +282,9 @@ impl World {
     }
 
     /// The annotation first, then the status.
-    fn save_went_on(&mut self, op: usize, id: SaveId, kept: Box<Kept>, annotated: bool, answer: Answer) {
+    fn save_went_on(&mut self, op: usize, id: SaveId, kept: Box<Kept>, annotated: bool, answer: &Answer) {
         use super::store::Wrote;
-        let saved = match answer {
+        let saved = match *answer {
             Answer::Annotated(Wrote::Ok, version) => {
                 self.operators[op].version = version;
                 return self.save_status(op, id, kept, true);
@@ -318,7 +318,7 @@ impl World {
                 self.feed(op, Input::Asked { question: *question, reply: fence::ReplyId(reply) });
             }
             (Some(group), None) => {
-                let view = group.kept().and_then(|kept| kept.record.as_ref().map(|record| record.view()));
+                let view = group.kept().and_then(|kept| kept.record.as_ref().map(Record::view));
                 if let Some(view) = view {
                     self.tell_view_of_operator(op, p, life, view);
                 }

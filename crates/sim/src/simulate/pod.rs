@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 /// One pod.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and all combinations occur")]
 pub(super) struct Pod {
     /// Its site.
     pub(super) site: usize,
@@ -94,7 +95,7 @@ pub(super) enum ReplyTo {
 
 impl Pod {
     pub(super) fn new(site: usize, name: &Site, uid: &str, server: Server, store: &str) -> Self {
-        let side = Side {
+        let agent = Side {
             life: 0,
             brain: None,
             paused: false,
@@ -114,7 +115,18 @@ impl Pod {
         };
         let (name, uid) = (name.clone(), uid.into());
         let keeper = Keeper::default();
-        Self { site, name, uid, runs: false, ended: false, stray: false, ended_volume: false, keeper, server, side }
+        Self {
+            site,
+            name,
+            uid,
+            runs: false,
+            ended: false,
+            stray: false,
+            ended_volume: false,
+            keeper,
+            server,
+            side: agent,
+        }
     }
 
     pub(super) fn member(&self) -> Member {

@@ -98,7 +98,7 @@ fn tally_text(tally: &Tally) -> String {
     let figures = &tally.figures;
     let mut text = format!(
         "{} runs, {} simulated hours, {} events, {} writes of {} attempts, {} failovers, {} grants, {} leaders\n\
-         {} serve, {} rightly stand still, {} serve while something trails\n",
+         {} serve, {} rightly stand still, {} serve while something trails; most events: {} in seed {}\n",
         tally.runs,
         figures.simulated / (3600 * SEC),
         figures.events,
@@ -110,6 +110,8 @@ fn tally_text(tally: &Tally) -> String {
         tally.served,
         tally.blocked,
         tally.trailed,
+        tally.busiest.0,
+        tally.busiest.1,
     );
     for (kind, (count, seeds)) in &tally.wrong {
         let _ = writeln!(text, "{kind}: {count}");
@@ -153,9 +155,7 @@ fn run_json(run: &Run) -> String {
     let lines: Vec<String> = run
         .timeline
         .iter()
-        .map(|line| {
-            format!("{{\"us\":{},\"who\":{},\"what\":{}}}", line.at, quoted(&line.who), quoted(&line.what))
-        })
+        .map(|line| format!("{{\"us\":{},\"who\":{},\"what\":{}}}", line.at, quoted(&line.who), quoted(&line.what)))
         .collect();
     format!(
         "{{\"seed\":{},\"wrong\":{},\"verdict\":{},\"timeline\":[{}]}}\n",

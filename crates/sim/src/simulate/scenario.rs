@@ -27,6 +27,7 @@ pub struct Scenario {
 
 /// How a group is set up.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own, and all combinations occur")]
 pub struct Setup {
     /// How many sites: 2 to 5.
     pub sites: usize,
@@ -223,7 +224,7 @@ impl Setup {
 
     /// A request inside the cooldown is kept until it is over; a matter of the setup like any other.
     pub(super) const fn seeded_defer(&self) -> bool {
-        self.cooldown % 2_000_000 == 0
+        self.cooldown.is_multiple_of(2_000_000)
     }
 }
 

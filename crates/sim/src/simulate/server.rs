@@ -219,20 +219,16 @@ impl Server {
 
     /// One half of a fence. Returns whether it is over.
     pub(super) fn fence_half(&mut self, half: u8, both: bool) -> bool {
-        match (half, both) {
-            (0, true) => {
-                self.read_only = true;
-                false
-            }
-            _ => {
-                // Setting what is set already does nothing, not even to the other variable.
-                if !self.super_read_only {
-                    self.super_read_only = true;
-                    self.read_only = true;
-                }
-                true
-            }
+        if half == 0 && both {
+            self.read_only = true;
+            return false;
         }
+        // Setting what is set already does nothing, not even to the other variable.
+        if !self.super_read_only {
+            self.super_read_only = true;
+            self.read_only = true;
+        }
+        true
     }
 
     /// One half of an opening. Returns whether it is over.

@@ -36,9 +36,7 @@ impl World {
         while let Some((command, token)) = chain.pop_front() {
             let waits = match command {
                 Command::WriteMarker(marker) => Some((self.begin_write(p, DiskWrite::Marker(Box::new(marker))), None)),
-                Command::WriteNote { note, within } => {
-                    Some((self.begin_write(p, DiskWrite::Note(note)), Some(within)))
-                }
+                Command::WriteNote { note, within } => Some((self.begin_write(p, DiskWrite::Note(note)), Some(within))),
                 other => {
                     self.side_command(p, other, token);
                     None
@@ -62,7 +60,7 @@ impl World {
             Command::Store(view) => drop(self.begin_write(p, DiskWrite::View(Box::new(view)))),
             Command::WriteConflict(epoch) => drop(self.begin_write(p, DiskWrite::Conflict(epoch))),
             Command::PushToPeers(view) => self.push_to_peers(p, &view),
-            Command::AskOperator(question) => self.ask_operator(p, question),
+            Command::AskOperator(question) => self.ask_operator(p, question.as_ref()),
             Command::AskPeer { voter, question } => self.ask_peer(p, &voter.site, question),
             Command::Acknowledge { reply, ack, question, relayed } => {
                 self.acknowledge(p, reply, *ack, question, relayed);
@@ -85,24 +83,22 @@ impl World {
                 }
             }
             Command::WriteMarker(_) | Command::WriteNote { .. } => {}
-            command => self.lane_command(p, command, token),
+            command => self.lane_command(p, &command, token),
         }
     }
 
     /// One operation of the lane.
-    fn lane_command(&mut self, p: usize, command: Command, token: u64) {
+    fn lane_command(&mut self, p: usize, command: &Command, token: u64) {
         if self.pods[p].side.lane != token {
             return;
         }
         let life = self.pods[p].side.life;
         let caller = Caller::Sidecar(life, token);
-        match command {
+        match *command {
             Command::ConnectOpener { within } => self.connect_opener(p, token, within),
             Command::AskPermit(permit) => {
-                let result = match self.give_permit(p, permit) {
-                    true => LaneResult::PermitGiven(permit),
-                    false => LaneResult::Failed,
-                };
+                let given = self.give_permit(p, permit);
+                let result = if given { LaneResult::PermitGiven(permit) } else { LaneResult::Failed };
                 let at = self.soon(50, MS);
                 self.queue.push(at, Event::Lane(p, life, token, Box::new(result)));
             }
@@ -169,11 +165,11 @@ impl World {
     }
 
     /// Asks every operator process, and in the same round every peer for its view.
-    fn ask_operator(&mut self, p: usize, question: Option<Question>) {
+    fn ask_operator(&mut self, p: usize, question: Option<&Question>) {
         let life = self.pods[p].side.life;
         for op in 0..self.operators.len() {
             if let Some(at) = self.side_to_operator(p, op) {
-                let question = question.clone().map(Box::new);
+                let question = question.cloned().map(Box::new);
                 self.queue.push(at, Event::AskOperator(op, p, life, question));
             }
         }

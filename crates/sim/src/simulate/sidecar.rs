@@ -77,7 +77,7 @@ impl World {
     }
 
     /// Something reaches a sidecar.
-    pub(super) fn to_sidecar(&mut self, p: usize, life: Option<u32>, what: Box<ForSidecar>) {
+    pub(super) fn reaches_sidecar(&mut self, p: usize, life: Option<u32>, what: Box<ForSidecar>) {
         let boot = self.boot_of(p);
         let side = &mut self.pods[p].side;
         let Some(brain) = &side.brain else { return self.refused_by_sidecar(p, &what) };

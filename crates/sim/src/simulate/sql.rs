@@ -163,7 +163,7 @@ impl World {
                 self.go_on_applying(p);
                 self.start_pulling(p);
             }
-            Task::CutReplication => {
+            Task::CutReplication { .. } => {
                 self.judge_cut(p);
                 self.pods[p].server.reset_replica();
                 return read(self);
@@ -211,7 +211,9 @@ impl World {
         let start = server.start;
         let at = self.soon(500 * MS, 6 * SEC);
         self.queue.push(at, Event::CloneOver(p, start));
-        self.tell(|w| (format!("mysqld {}", w.pod_name(p)), format!("is overwritten by a clone of {}", w.names[donor])));
+        self.tell(|w| {
+            (format!("mysqld {}", w.pod_name(p)), format!("is overwritten by a clone of {}", w.names[donor]))
+        });
         None
     }
 
@@ -259,7 +261,7 @@ impl World {
             };
             let caught_up = server.unapplied().is_empty();
             let behind = (receiver == Receiver::Running && applier == Applier::Running)
-                .then(|| Millis(if caught_up { 0 } else { 1000 }));
+                .then_some(Millis(if caught_up { 0 } else { 1000 }));
             ReplicaFacts {
                 source: self.names.get(source).cloned(),
                 receiver,

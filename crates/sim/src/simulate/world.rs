@@ -261,7 +261,7 @@ impl World {
             Event::SidecarBegins(pod, life) => self.sidecar_begins(pod, life),
             Event::SidecarTick(pod, life) => self.sidecar_tick(pod, life),
             Event::SidecarTimer(pod, life, at) => self.sidecar_timer(pod, life, at),
-            Event::ToSidecar(pod, life, what) => self.to_sidecar(pod, life, what),
+            Event::ToSidecar(pod, life, what) => self.reaches_sidecar(pod, life, what),
             Event::Lane(pod, life, token, result) => self.lane_over(pod, life, token, result),
             Event::Disk(pod, life, id) => self.disk_done(pod, life, id),
             Event::DiskLate(pod, life, id) => self.disk_late(pod, life, id),

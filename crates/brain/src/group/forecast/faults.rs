@@ -19,6 +19,8 @@ pub(crate) struct Faults {
     pub(crate) commands: usize,
     /// The leader is dead: nothing more of it is carried out.
     pub(crate) leader_dead: bool,
+    /// Requests are not removed, however often that is asked for.
+    pub(crate) keep_requests: bool,
     /// Applications write.
     pub(crate) writing: bool,
     /// What applications were told is safe.
@@ -123,7 +125,8 @@ impl Rehearsal {
                 }
             }
         }
-        dealt_with || self.faults.leader_dead
+        let kept = self.faults.keep_requests && matches!(command, Command::RemoveRequest { .. });
+        dealt_with || kept || self.faults.leader_dead
     }
 
     fn with(&mut self, site: &Site, change: impl FnOnce(&mut Actor)) {

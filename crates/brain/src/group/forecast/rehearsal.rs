@@ -314,6 +314,9 @@ impl Actor {
                 if let Some(replica) = &mut self.facts.replica {
                     (replica.applier, replica.receiver) = (Applier::Running, Receiver::Running);
                 }
+                if let Some(data) = &mut self.facts.data {
+                    data.executed = data.held();
+                }
                 return Outcome::Ok;
             }
             Task::Clone { donor } => {
@@ -328,7 +331,7 @@ impl Actor {
                     replica.receiver = Receiver::Stopped;
                 }
             }
-            Task::CutReplication => self.facts.replica = None,
+            Task::CutReplication { .. } => self.facts.replica = None,
             Task::Attach { source, .. } | Task::Repoint { source, .. } => self.follow(source, all),
             Task::WaitFor { set } => {
                 if let (Some(data), Some(_)) = (&mut self.facts.data, &self.facts.replica) {

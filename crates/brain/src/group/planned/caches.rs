@@ -27,9 +27,9 @@ impl Group {
         out: &mut Step,
     ) {
         if !Self::is_ours(record, planned) {
-            return self.fail(now, PlannedReason::SourceCrashed, "authority was moved by another way", plan);
+            return plan.fail(now, PlannedReason::SourceCrashed, "authority was moved by another way");
         }
-        let Some(spec) = self.spec.cache.clone() else { return self.skip_cache(plan) };
+        let Some(spec) = self.spec.cache.clone() else { return skip_cache(plan) };
         let Some(began) = planned.cache.as_ref().and_then(|cache| cache.sync_wait_started) else {
             self.forget_offsets();
             return note(plan, |cache| cache.sync_wait_started = Some(now.wall));
@@ -37,12 +37,12 @@ impl Group {
         let cache = planned.cache.clone().unwrap_or_default();
         let active = active_site(plan);
         if active.as_ref() == Some(&planned.target) || cache.offset_capture_failed {
-            return self.enter(PlannedPhase::PromotingCache, plan, |_| {});
+            return plan.enter(PlannedPhase::PromotingCache, |_| {});
         }
         let over =
             now.wall >= began.after(spec.max_sync_wait) || now.boot >= self.phase_since(now) + spec.max_sync_wait;
         if over {
-            return self.cache_sync_timed_out(spec.fail_on_timeout, spec.max_sync_wait, planned, plan);
+            return cache_sync_timed_out(spec.fail_on_timeout, spec.max_sync_wait, planned, plan);
         }
         match cache.source_offset {
             None => self.capture_offset(now, active.as_ref(), plan, out),
@@ -59,17 +59,17 @@ impl Group {
         _: &mut Step,
     ) {
         if !Self::is_ours(record, planned) {
-            return self.fail(now, PlannedReason::SourceCrashed, "authority was moved by another way", plan);
+            return plan.fail(now, PlannedReason::SourceCrashed, "authority was moved by another way");
         }
-        let Some(spec) = self.spec.cache.clone() else { return self.skip_cache(plan) };
+        let Some(spec) = self.spec.cache.clone() else { return skip_cache(plan) };
         let reason = planned.cache.as_ref().and_then(|cache| cache.reason);
         if reason == Some(PlannedReason::CachePromotionFailed) {
-            return self.go_on_without_cache(spec.fail_on_timeout, reason, planned, plan);
+            return go_on_without_cache(spec.fail_on_timeout, reason, planned, plan);
         }
         let kept = plan.kept.clone();
         let promoting = kept.cache.as_ref().and_then(|cache| cache.promoting.as_ref());
         if active_site(plan).as_ref() == Some(&planned.target) && promoting.is_none() {
-            return self.enter(PlannedPhase::Promoting, plan, |_| {});
+            return plan.enter(PlannedPhase::Promoting, |_| {});
         }
         let upgrading = kept.cache.as_ref().and_then(|cache| cache.upgrade.as_ref());
         let upgrading = upgrading.is_some_and(|upgrade| upgrade.phase.is_active());
@@ -118,7 +118,7 @@ impl Group {
         if let Some(offset) = offset.filter(|offset| ready && *offset >= captured) {
             let began = planned.cache.as_ref().and_then(|cache| cache.sync_wait_started).unwrap_or(now.wall);
             let seconds = u64::try_from(now.wall.0.saturating_sub(began.0) / 1000).unwrap_or(0);
-            return self.enter(PlannedPhase::PromotingCache, plan, |planned| {
+            return plan.enter(PlannedPhase::PromotingCache, |planned| {
                 let cache = planned.cache.get_or_insert_default();
                 cache.target_offset = Some(offset);
                 cache.sync_wait_seconds = Some(seconds);
@@ -126,40 +126,40 @@ impl Group {
         }
         self.ask_offset(now, target, AGAIN, out);
     }
+}
 
-    fn cache_sync_timed_out(&mut self, fails: bool, wait: Millis, planned: &Planned, plan: &mut Plan) {
-        let reason = PlannedReason::CacheSyncTimeout;
-        let message = format!("the target's cache did not catch up within {} s", wait.0 / 1000);
-        plan.say(Notice::Cache(CacheNotice::SyncTimeout { site: planned.target.clone() }));
-        note(plan, |cache| {
-            cache.sync_wait_seconds = Some(wait.0 / 1000);
-            cache.sessions_preserved = Some(false);
-            cache.reason = Some(reason);
-            cache.message.clone_from(&message);
-        });
-        if fails {
-            self.take_back(reason, &message, plan);
-        } else {
-            self.enter(PlannedPhase::PromotingCache, plan, |_| {});
+fn cache_sync_timed_out(fails: bool, wait: Millis, planned: &Planned, plan: &mut Plan) {
+    let reason = PlannedReason::CacheSyncTimeout;
+    let message = format!("the target's cache did not catch up within {} s", wait.0 / 1000);
+    plan.say(Notice::Cache(CacheNotice::SyncTimeout { site: planned.target.clone() }));
+    note(plan, |cache| {
+        cache.sync_wait_seconds = Some(wait.0 / 1000);
+        cache.sessions_preserved = Some(false);
+        cache.reason = Some(reason);
+        cache.message.clone_from(&message);
+    });
+    if fails {
+        plan.take_back(reason, &message);
+    } else {
+        plan.enter(PlannedPhase::PromotingCache, |_| {});
+    }
+}
+
+fn go_on_without_cache(fails: bool, reason: Option<PlannedReason>, planned: &Planned, plan: &mut Plan) {
+    let because = planned.cache.as_ref().map(|cache| cache.message.clone()).unwrap_or_default();
+    match reason.filter(|_| fails) {
+        Some(reason) => {
+            plan.take_back(reason, &format!("the target's cache could not be promoted: {because}"));
         }
+        None => plan.enter(PlannedPhase::Promoting, |_| {}),
     }
+}
 
-    fn go_on_without_cache(&mut self, fails: bool, reason: Option<PlannedReason>, planned: &Planned, plan: &mut Plan) {
-        let because = planned.cache.as_ref().map(|cache| cache.message.clone()).unwrap_or_default();
-        match reason.filter(|_| fails) {
-            Some(reason) => {
-                self.take_back(reason, &format!("the target's cache could not be promoted: {because}"), plan);
-            }
-            None => self.enter(PlannedPhase::Promoting, plan, |_| {}),
-        }
-    }
-
-    /// It was turned off meanwhile.
-    fn skip_cache(&mut self, plan: &mut Plan) {
-        self.enter(PlannedPhase::Promoting, plan, |planned| {
-            planned.cache.get_or_insert_default().method = PromotionMethod::Skipped;
-        });
-    }
+/// It was turned off meanwhile.
+fn skip_cache(plan: &mut Plan) {
+    plan.enter(PlannedPhase::Promoting, |planned| {
+        planned.cache.get_or_insert_default().method = PromotionMethod::Skipped;
+    });
 }
 
 fn capture_failed(cache: &mut PlannedCache, because: &str) {

@@ -1,6 +1,6 @@
 //! Every check that a request has to pass, in the order in which people are told. All of them before any fence.
 
-use super::super::kept::{Kept, PlannedReason, Recovery};
+use super::super::kept::{Kept, PlannedReason, Recovery, UpdatePhase};
 use super::super::{Group, input::PlannedWish};
 use crate::cooldown::{self, Active, Reach};
 use crate::name::{Member, Site};
@@ -26,7 +26,7 @@ impl Group {
         if seat.is_some_and(|seat| seat.site == wish.site) {
             return Err(Refusal::AlreadyActive);
         }
-        self.check_quiet(now, kept).map_err(rejected)?;
+        self.check_quiet(now, kept, false).map_err(rejected)?;
         self.check_target(now, kept, &wish.site, wish.max_lag_wait.unwrap_or(self.spec.planned.max_lag_wait))
             .map_err(rejected)?;
         let last = self.seen.last_failover.as_ref();
@@ -50,12 +50,13 @@ impl Group {
     }
 
     /// Nothing else is under way.
-    pub(super) fn check_quiet(&self, now: Now, kept: &Kept) -> Result<(), (PlannedReason, String)> {
+    pub(super) fn check_quiet(&self, now: Now, kept: &Kept, by_update: bool) -> Result<(), (PlannedReason, String)> {
         if let Some(pause) = self.spec.pause(now.wall) {
             return Err((PlannedReason::Paused, format!("the group is paused: {}", pause.reason)));
         }
         let concurrent = |message: String| Err((PlannedReason::ConcurrentOperation, message));
-        if kept.update.as_ref().is_some_and(|update| update.phase != super::super::kept::UpdatePhase::Complete) {
+        let updating = kept.update.as_ref().is_some_and(|update| update.phase != UpdatePhase::Complete);
+        if updating && !by_update {
             return concurrent("an ordered update is under way".to_owned());
         }
         if let Some(site) = kept.cloning() {
@@ -75,6 +76,7 @@ impl Group {
         target: &Site,
         max_lag: Millis,
     ) -> Result<(), (PlannedReason, String)> {
+        self.check_site(target)?;
         let unhealthy = |message: String| Err((PlannedReason::TargetUnhealthy, message));
         let (Some(seen), Some(record)) = (self.seen.site(target), &kept.record) else {
             return unhealthy(format!("{target} is not known yet"));

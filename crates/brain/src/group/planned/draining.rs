@@ -18,12 +18,13 @@ const PASS: Millis = Millis::from_secs(1);
 impl Group {
     pub(super) fn draining(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan, out: &mut Step) {
         if !Self::is_ours(record, planned) {
-            return self.fail(now, PlannedReason::SourceCrashed, "authority was moved by another way", plan);
+            return plan.fail(now, PlannedReason::SourceCrashed, "authority was moved by another way");
         }
-        match planned.source_gtid {
-            None => self.await_fence(now, record, planned, plan),
-            Some(_) => self.end_sessions(now, planned, plan, out),
+        if planned.source_gtid.is_none() {
+            return self.await_fence(now, record, planned, plan);
         }
+        let lost = self.source_lost(record, &planned.source);
+        self.end_sessions(now, planned, lost, plan, out);
     }
 
     /// The acknowledgement of the revocation is the proof, and carries the set read after the fence.
@@ -32,27 +33,27 @@ impl Group {
         let fenced = self.seen.evidence.acknowledged_fenced(record, &source);
         let executed = self.seen.evidence.heard.get(&source).and_then(|heard| heard.gtid.clone()).filter(|_| fenced);
         if let Some(executed) = executed {
-            return self.enter(PlannedPhase::Draining, plan, |planned| {
+            return plan.enter(PlannedPhase::Draining, |planned| {
                 planned.source_gtid = Some(executed);
                 planned.drain_started = Some(now.wall);
             });
         }
         if fenced || self.source_lost(record, &planned.source) {
             let message = "the source was lost while it was being fenced; the emergency path goes on";
-            return self.fail(now, PlannedReason::SourceCrashed, message, plan);
+            return plan.fail(now, PlannedReason::SourceCrashed, message);
         }
         if now.boot >= self.phase_since(now) + FENCE_BOUND {
             let message = "the source's sidecar did not acknowledge its fence in time";
-            self.take_back(PlannedReason::InternalError, message, plan);
+            plan.take_back(PlannedReason::InternalError, message);
         }
     }
 
     /// At once, then every second, until nobody is left or the time is over; it goes on either way.
-    fn end_sessions(&mut self, now: Now, planned: &Planned, plan: &mut Plan, out: &mut Step) {
+    fn end_sessions(&mut self, now: Now, planned: &Planned, lost: bool, plan: &mut Plan, out: &mut Step) {
         let left = self.planning.sessions.and_then(|(_, left)| left);
         let over = planned.drain_started.is_none_or(|began| now.wall >= began.after(planned.drain_timeout));
-        if left == Some(0) || over {
-            return self.enter(PlannedPhase::WaitingForLag, plan, |planned| {
+        if left == Some(0) || over || lost {
+            return plan.enter(PlannedPhase::WaitingForLag, |planned| {
                 planned.remaining_connections = left;
                 planned.lag_wait_started = Some(now.wall);
                 if let Some(left) = left.filter(|left| *left > 0) {

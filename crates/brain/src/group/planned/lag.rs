@@ -19,22 +19,22 @@ impl Group {
         out: &mut Step,
     ) {
         if !Self::is_ours(record, planned) {
-            return self.fail(now, PlannedReason::SourceCrashed, "authority was moved by another way", plan);
+            return plan.fail(now, PlannedReason::SourceCrashed, "authority was moved by another way");
         }
         if self.target_holds(planned) {
             let next = if self.spec.cache.is_some() { PlannedPhase::WaitingForCache } else { PlannedPhase::Promoting };
-            return self.enter(next, plan, |_| {});
+            return plan.enter(next, |_| {});
         }
         if self.source_lost(record, &planned.source) {
             let message = "the source was lost before the target had everything; the emergency path goes on";
-            return self.fail(now, PlannedReason::SourceCrashed, message, plan);
+            return plan.fail(now, PlannedReason::SourceCrashed, message);
         }
         if let Some(message) = self.target_fails(planned) {
-            return self.take_back(PlannedReason::TargetUnhealthy, &message, plan);
+            return plan.take_back(PlannedReason::TargetUnhealthy, &message);
         }
         if planned.lag_wait_started.is_none_or(|began| now.wall >= began.after(planned.max_lag_wait)) {
             let message = format!("the target did not catch up within {} s", planned.max_lag_wait.0 / 1000);
-            return self.take_back(PlannedReason::LagTimeout, &message, plan);
+            return plan.take_back(PlannedReason::LagTimeout, &message);
         }
         if let Some(fenced) = &planned.source_gtid {
             self.begin(now, &planned.target, Task::WaitFor { set: Box::new(fenced.clone()) }, out);
@@ -54,6 +54,10 @@ impl Group {
             Some(replica) => match (&replica.applier, replica.receiver) {
                 (Applier::Failed { code, message }, _) => {
                     Some(format!("{target}'s applier failed with error {code}: {message}"))
+                }
+                (_, Receiver::Connecting) if replica.receiver_error.is_some() => {
+                    let error = replica.receiver_error.as_deref().unwrap_or_default();
+                    Some(format!("{target} cannot receive while the source lives: {error}"))
                 }
                 (_, Receiver::Stopped) => Some(format!("{target} stopped receiving while the source lives")),
                 _ => None,

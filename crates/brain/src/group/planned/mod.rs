@@ -20,7 +20,7 @@ use super::kept::{Kept, Planned, PlannedPhase, PlannedReason};
 use super::save::Plan;
 use super::{Group, Notice, Step};
 use crate::name::{Member, Site};
-use crate::record::{Phase, Record};
+use crate::record::{Cause, Phase, Record};
 use crate::site::State;
 use crate::time::{Boot, Now};
 
@@ -62,29 +62,10 @@ impl Group {
             PlannedPhase::WaitingForLag => self.waiting_for_lag(now, record, planned, plan, out),
             PlannedPhase::WaitingForCache => self.waiting_for_cache(now, record, planned, plan, out),
             PlannedPhase::PromotingCache => self.promoting_cache(now, record, planned, plan, out),
-            PlannedPhase::Promoting => self.promoting(now, record, planned, plan),
+            PlannedPhase::Promoting => self.promoting(now, record, planned, plan, out),
             PlannedPhase::Resuming => self.resuming(now, record, planned, plan),
             PlannedPhase::Succeeded | PlannedPhase::Failed => {}
         }
-    }
-
-    /// The run's next phase.
-    fn enter(&mut self, phase: PlannedPhase, plan: &mut Plan, change: impl FnOnce(&mut Planned)) {
-        let Some(mut planned) = plan.next().planned.clone() else { return };
-        planned.phase = phase;
-        change(&mut planned);
-        plan.say(told(&planned));
-        plan.change().planned = Some(planned);
-    }
-
-    /// The run is over, and authority is where it belongs, or the emergency path goes on from the record.
-    fn fail(&mut self, now: Now, reason: PlannedReason, message: &str, plan: &mut Plan) {
-        let message = message.to_owned();
-        self.enter(PlannedPhase::Failed, plan, |planned| {
-            planned.reason = Some(reason);
-            planned.message = message;
-            planned.completed = Some(now.wall);
-        });
     }
 
     /// How long this leader has been in the present phase.
@@ -114,12 +95,33 @@ impl Group {
     /// Whether the record is still in the run of Revoking that this plan began.
     fn is_ours(record: &Record, planned: &Planned) -> bool {
         let from_source = Self::source_of(record).is_some_and(|member| member.site == planned.source);
-        record.phase == Phase::Revoking && from_source
+        let begun_for_it = matches!(record.cause, Cause::Planned | Cause::OrderedUpdate | Cause::Rollback);
+        record.phase == Phase::Revoking && from_source && begun_for_it
     }
 
     /// A planned failover to that site would be refused, and why; for the update, which asks first.
     pub(super) fn planned_obstacle(&self, now: Now, kept: &Kept, target: &Site) -> Option<(PlannedReason, String)> {
         self.check_target(now, kept, target, self.spec.planned.max_lag_wait).err()
+    }
+}
+
+impl Plan {
+    /// The run's next phase.
+    pub(super) fn enter(&mut self, phase: PlannedPhase, change: impl FnOnce(&mut Planned)) {
+        let Some(mut planned) = self.next().planned.clone() else { return };
+        planned.phase = phase;
+        change(&mut planned);
+        self.say(told(&planned));
+        self.change().planned = Some(planned);
+    }
+
+    /// The run is over, and authority is where it belongs, or the emergency path goes on from the record.
+    fn fail(&mut self, now: Now, reason: PlannedReason, message: &str) {
+        self.enter(PlannedPhase::Failed, |planned| {
+            planned.reason = Some(reason);
+            message.clone_into(&mut planned.message);
+            planned.completed = Some(now.wall);
+        });
     }
 }
 

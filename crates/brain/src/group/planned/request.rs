@@ -8,9 +8,13 @@ use super::super::{Group, Notice, Step};
 use super::checks::Refusal;
 use super::told;
 use crate::authority;
+use crate::cooldown::{self, Reach};
 use crate::name::Site;
 use crate::record::{Cause, Record};
-use crate::time::{Now, Wall};
+use crate::time::{Millis, Now, Wall};
+
+/// A request is gone within this long after it was accepted, or the run goes on beside it.
+const REMOVAL_BOUND: Millis = Millis::from_secs(10);
 
 impl Group {
     pub(super) fn heed_planned_request(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
@@ -169,11 +173,19 @@ impl Group {
     }
 
     /// Accepted and stored: the request is removed, and seen to be gone, before anything follows. Otherwise it would be
-    /// taken for a new one afterwards.
-    pub(super) fn pending(&mut self, _: Now, planned: &Planned, plan: &mut Plan, out: &mut Step) {
+    /// taken for a new one afterwards. One that cannot be removed does not hold anything up for long.
+    pub(super) fn pending(&mut self, now: Now, planned: &Planned, plan: &mut Plan, out: &mut Step) {
+        let kept = plan.kept.clone();
+        if let Err((reason, message)) = self.check_source(&kept, planned) {
+            return plan.fail(now, reason, &message);
+        }
         match self.seen.requests.planned.clone().filter(|request| is_of(request, planned)) {
-            Some(request) => remove(&request.text, out),
-            None => self.enter(PlannedPhase::Validating, plan, |_| {}),
+            Some(request) if now.boot < self.phase_since(now) + REMOVAL_BOUND => remove(&request.text, out),
+            Some(request) => {
+                self.planning.dealt_with = Some(request.text);
+                plan.enter(PlannedPhase::Validating, |_| {});
+            }
+            None => plan.enter(PlannedPhase::Validating, |_| {}),
         }
     }
 
@@ -181,19 +193,25 @@ impl Group {
     pub(super) fn validating(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan) {
         if Self::is_ours(record, planned) {
             // The revocation was stored, the phase was not.
-            return self.enter(PlannedPhase::Draining, plan, |_| {});
+            return plan.enter(PlannedPhase::Draining, |_| {});
         }
         let kept = plan.kept.clone();
         let by_update = planned.origin == Origin::OrderedUpdate;
-        let quiet = if by_update { Ok(()) } else { self.check_quiet(now, &kept) };
-        let checked = quiet
+        let checked = self
+            .check_quiet(now, &kept, by_update)
             .and_then(|()| self.check_source(&kept, planned))
             .and_then(|()| self.check_target(now, &kept, &planned.target, planned.max_lag_wait));
         if let Err((reason, message)) = checked {
-            return self.fail(now, reason, &message, plan);
+            return plan.fail(now, reason, &message);
         }
         let cause = if by_update { Cause::OrderedUpdate } else { Cause::Planned };
-        self.enter(PlannedPhase::Draining, plan, |planned| planned.reason = None);
+        // Exempt moves may have happened since it was accepted.
+        let last = self.seen.last_failover.as_ref();
+        if let Err(active) = cooldown::may_start(cause, Reach::OtherSite, last, self.spec.cooldown, now.boot) {
+            let message = format!("authority moved meanwhile; retry after {}", active.retry_after);
+            return plan.fail(now, PlannedReason::CooldownActive, &message);
+        }
+        plan.enter(PlannedPhase::Draining, |planned| planned.reason = None);
         plan.set_record(authority::revoke(record, cause, now.wall));
     }
 
@@ -211,14 +229,14 @@ impl Group {
     pub(super) fn deferred(&mut self, now: Now, planned: &Planned, plan: &mut Plan) {
         let seat = plan.kept.record.as_ref().and_then(|record| record.seat.as_ref());
         if seat.is_some_and(|seat| seat.site == planned.target) {
-            return self.fail(now, PlannedReason::AlreadyActive, "the target became active meanwhile", plan);
+            return plan.fail(now, PlannedReason::AlreadyActive, "the target became active meanwhile");
         }
         if !self.seen.requests.planned.as_ref().is_some_and(|request| is_of(request, planned)) {
-            return self.fail(now, PlannedReason::Cancelled, "the request was taken back", plan);
+            return plan.fail(now, PlannedReason::Cancelled, "the request was taken back");
         }
         if planned.retry_after.is_none_or(|at| now.wall >= at) {
             let source = seat.map_or_else(|| planned.source.clone(), |seat| seat.site.clone());
-            self.enter(PlannedPhase::Pending, plan, |planned| {
+            plan.enter(PlannedPhase::Pending, |planned| {
                 planned.reason = None;
                 planned.message = String::new();
                 planned.retry_after = None;

@@ -11,27 +11,29 @@ use crate::time::{Millis, Now};
 /// Failed is stamped after this long, whether the source is open by then or not; the record is pursued on.
 const STAMP: Millis = Millis::from_secs(10);
 
-impl Group {
-    /// Begins: the reason is stored, the run is not over until the source is open again.
-    pub(super) fn take_back(&mut self, reason: PlannedReason, message: &str, plan: &mut Plan) {
-        let Some(mut planned) = plan.next().planned.clone() else { return };
+impl Plan {
+    /// Begins to take the run back: the reason is stored, and it is not over until the source is open again.
+    pub(super) fn take_back(&mut self, reason: PlannedReason, message: &str) {
+        let Some(mut planned) = self.next().planned.clone() else { return };
         planned.reason = Some(reason);
         message.clone_into(&mut planned.message);
-        plan.say(told(&planned));
-        let kept = plan.change();
+        self.say(told(&planned));
+        let kept = self.change();
         kept.planned = Some(planned);
         if let Some(record) = &mut kept.record {
             record.cause = Cause::Rollback;
         }
     }
+}
 
+impl Group {
     pub(super) fn roll_back(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan) {
         let since = *self.planning.rolling_back.get_or_insert(now.boot);
         let kept = plan.kept.clone();
         let open = self.source_is_open(&kept, planned);
         let over = open || now.boot >= since + STAMP || self.source_lost(record, &planned.source);
         if over {
-            return self.enter(PlannedPhase::Failed, plan, |planned| planned.completed = Some(now.wall));
+            return plan.enter(PlannedPhase::Failed, |planned| planned.completed = Some(now.wall));
         }
         if let (Phase::Revoking, Some(source)) = (record.phase, Self::source_of(record).cloned()) {
             self.give_back(now, record, &source, plan);

@@ -2,6 +2,7 @@
 
 mod faults;
 mod moves;
+mod traces;
 
 use super::forecast::Rehearsal;
 use super::input::{Estate, Facts, Input, PodFacts};

@@ -196,7 +196,7 @@ impl Group {
             None if self.rollout(&serving.site) != Some(Rollout::Drifted) || serving.site == *target => {
                 enter_update(now, UpdatePhase::Complete, None, plan);
             }
-            None if kept.planned_active().is_some() => {}
+            None if kept.planned_active().is_some() || kept.cloning().is_some() => {}
             None => match self.planned_obstacle(now, &kept, target) {
                 None => self.plan_hand_over(now, target, plan),
                 Some((_, message)) => stand_still(update, Some(format!("no hand-over: {message}")), plan),

@@ -94,8 +94,7 @@ fn setup(setup: &Setup) -> Vec<String> {
         format!("twice {twice}"),
     ];
     lines.extend(priorities.iter().map(|at| format!("prefer {}", site(*at))));
-    let flags =
-        [(fresh, "fresh"), (best_effort, "best-effort"), (skewed, "skewed"), (lost_for_ever, "lost-for-ever")];
+    let flags = [(fresh, "fresh"), (best_effort, "best-effort"), (skewed, "skewed"), (lost_for_ever, "lost-for-ever")];
     lines.extend(flags.iter().filter(|(set, _)| **set).map(|(_, name)| (*name).to_owned()));
     lines
 }

@@ -29,7 +29,10 @@ fn what_is_wrong_is_refused_with_its_line_and_reason() {
         ("sites 9", "line 1: 9 is not a number of sites from 2 to 5"),
         ("sites 2\ndr-only 2", "line 2: every site is dr-only; one at least must be a candidate"),
         ("hello", "line 1: `hello` is not known; a fault begins with `at <time>`"),
-        ("at 90s store-down\nheal at 60s", "line 2: the last fault is not before everything heals; write a later `heal at`"),
+        (
+            "at 90s store-down\nheal at 60s",
+            "line 2: the last fault is not before everything heals; write a later `heal at`",
+        ),
     ];
     for (text, wrong) in rows {
         assert_eq!(parse(text).map_err(|wrong| wrong.to_string()), Err(wrong.to_owned()), "{text}");

@@ -8,26 +8,26 @@ use crate::simulate::scenario::SITES;
 use std::str::SplitWhitespace;
 
 pub(super) struct Words<'a> {
-    words: SplitWhitespace<'a>,
+    left: SplitWhitespace<'a>,
     sites: usize,
     operators: usize,
 }
 
 impl<'a> Words<'a> {
     pub(super) fn new(line: &'a str, sites: usize, operators: usize) -> Self {
-        Self { words: line.split_whitespace(), sites, operators }
+        Self { left: line.split_whitespace(), sites, operators }
     }
 
     pub(super) fn next(&mut self, wanted: &str) -> Result<&'a str, String> {
-        self.words.next().ok_or_else(|| format!("expected {wanted}, found the end of the line"))
+        self.left.next().ok_or_else(|| format!("expected {wanted}, found the end of the line"))
     }
 
     pub(super) fn optional(&mut self) -> Option<&'a str> {
-        self.words.next()
+        self.left.next()
     }
 
     pub(super) fn rest(&mut self) -> String {
-        self.words.by_ref().collect::<Vec<_>>().join(" ")
+        self.left.by_ref().collect::<Vec<_>>().join(" ")
     }
 
     pub(super) fn exactly(&mut self, word: &str) -> Result<(), String> {
@@ -36,7 +36,7 @@ impl<'a> Words<'a> {
     }
 
     pub(super) fn end(&mut self) -> Result<(), String> {
-        self.words.next().map_or(Ok(()), |word| Err(format!("`{word}` is too much")))
+        self.left.next().map_or(Ok(()), |word| Err(format!("`{word}` is too much")))
     }
 
     pub(super) fn number(&mut self, what: &str) -> Result<u64, String> {
