@@ -129,7 +129,8 @@ fn first_failure(tests: &PathBuf, rule: &str) -> Result<Option<String>> {
         return Ok(None);
     }
     let text = String::from_utf8_lossy(&stdout).into_owned();
-    let mut failed: Vec<&str> = text.rsplit("failures:").next().into_iter().flat_map(str::lines).map(str::trim).collect();
+    let mut failed: Vec<&str> =
+        text.rsplit("failures:").next().into_iter().flat_map(str::lines).map(str::trim).collect();
     failed.retain(|line| line.contains("::"));
     let first = failed.first().copied().unwrap_or("a crash");
     Ok(Some(format!("{first} ({} in all)", failed.len().max(1))))

@@ -14,9 +14,12 @@ use crate::cooldown::{self, Reach};
 use crate::name::{Member, Site};
 use crate::record::{Cause, Holder, Phase, Record};
 use crate::site::State;
-use crate::time::{Boot, Now};
+use crate::time::{Boot, Millis, Now};
 use bloodraven_gtid::{GtidSet, Uuid};
 use std::collections::BTreeMap;
+
+/// Acknowledgements are on their way for a moment after every revocation; nobody is told of that.
+const HELD_AFTER: Millis = Millis::from_secs(5);
 
 /// Where a move is meant to end.
 enum Aim {
@@ -115,7 +118,7 @@ impl Group {
         let release = match authority::release(record, &self.seen.evidence, self.spec.proof, now) {
             Ok(release) => release,
             Err(missing) => {
-                self.tell_held(record, &missing, plan);
+                self.tell_held(now, record, &missing, plan);
                 self.obstacle = Some(Obstacle::Release(missing));
                 return;
             }
@@ -141,9 +144,10 @@ impl Group {
     }
 
     /// Told when time alone will not bring a proof, once for each run of Revoking and set of silent ones.
-    fn tell_held(&mut self, record: &Record, missing: &authority::Missing, plan: &mut Plan) {
+    fn tell_held(&mut self, now: Now, record: &Record, missing: &authority::Missing, plan: &mut Plan) {
         let held = (record.revoked_at, missing.silent.clone());
-        if missing.until.is_none() && self.held_told.as_ref() != Some(&held) {
+        let for_a_while = now.boot >= self.epoch_seen.1 + HELD_AFTER;
+        if for_a_while && missing.until.is_none() && self.held_told.as_ref() != Some(&held) {
             plan.say(Notice::PromotionHeld { silent: missing.silent.clone() });
             self.held_told = Some(held);
         }

@@ -69,7 +69,9 @@ fn alert_beside_a_move(picture: &Picture<'_>) -> Option<Alert> {
         // A group that starts over has no holder to miss.
         None => total_loss(picture).or_else(|| split_brain(picture))?,
     };
-    alert(picture, &verdict)
+    // That the site which is being revoked or granted is closed is the move itself, and nothing to wake people for.
+    let is_the_move = matches!(verdict, Verdict::NoPrimary(NoPrimary::HolderFenced { .. }));
+    alert(picture, &verdict).filter(|_| !is_the_move)
 }
 
 /// A higher epoch was heard than the record has.

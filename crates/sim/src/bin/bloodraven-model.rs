@@ -107,7 +107,9 @@ fn run_without(name: &str, part_of_row: Option<&str>) -> ExitCode {
     if let Tooth::Rule(rule) = tooth
         && !switch_off(rule)
     {
-        eprintln!("bloodraven-model: this build cannot switch rules off; build it with --features bloodraven-brain/teeth");
+        eprintln!(
+            "bloodraven-model: this build cannot switch rules off; build it with --features bloodraven-brain/teeth"
+        );
         return ExitCode::from(2);
     }
     let rows: Vec<Row> = match (part_of_row, tooth.caught()) {
@@ -118,7 +120,12 @@ fn run_without(name: &str, part_of_row: Option<&str>) -> ExitCode {
     for row in rows {
         let (found, took) = timed(|| search_without(tooth, &row));
         if let Some((breach, trace)) = found.breach {
-            println!("{name}\tcaught\t{breach:?} in {} steps, {} states, {took:.1} s\t{}", trace.len(), found.states, row.name);
+            println!(
+                "{name}\tcaught\t{breach:?} in {} steps, {} states, {took:.1} s\t{}",
+                trace.len(),
+                found.states,
+                row.name
+            );
             return ExitCode::SUCCESS;
         }
     }

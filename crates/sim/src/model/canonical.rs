@@ -168,7 +168,8 @@ impl Node {
     }
 
     fn each_time(&mut self, f: &mut impl FnMut(&mut Boot)) {
-        let Self { me: _, sidecar, disk: _, server: _, permit, asked_by_ghost, lane, inbox: _, late_ack, ended: _ } = self;
+        let Self { me: _, sidecar, disk: _, server: _, permit, asked_by_ghost, lane, inbox: _, late_ack, ended: _ } =
+            self;
         permit.iter_mut().chain(asked_by_ghost).for_each(|permit| f(&mut permit.deadline));
         if let Some(Command::AskPermit(permit)) = lane {
             f(&mut permit.deadline);

@@ -3,7 +3,7 @@
 use super::leader::Write;
 use super::local::Stimulus;
 use super::step::{Action, Machine, Who};
-use super::world::{Faults, Node, World};
+use super::world::{Node, World};
 use bloodraven_brain::name::Member;
 use bloodraven_brain::record::{Phase, Record};
 use std::rc::Rc;
@@ -110,7 +110,7 @@ impl Machine {
 
     /// Everything that is due happens, in a fixed order, and everybody is heard; then time passes.
     pub(super) fn undisturbed_round(&mut self, mut world: World, prefer: Option<&Member>) -> World {
-        let faults = std::mem::replace(&mut world.left, Faults::default());
+        let faults = std::mem::take(&mut world.left);
         let mut found = Vec::new();
         for once in [Stimulus::Timer, Stimulus::Tick] {
             for at in 0..world.nodes.len() {
@@ -165,9 +165,7 @@ impl Machine {
             Action::LateAck(_, false) => Some(6),
             Action::Write(Who::Leader, write, false) => match &**write {
                 Write::StartOver => Some(3),
-                Write::NoteEnd(member) => {
-                    self.living(world).any(|node| node.me == *member && node.ended).then_some(3)
-                }
+                Write::NoteEnd(member) => self.living(world).any(|node| node.me == *member && node.ended).then_some(3),
                 Write::DropSets => Some(9),
                 Write::Grant(to) => {
                     let lives = self.living(world).any(|node| node.me == *to && !node.ended);

@@ -80,6 +80,10 @@ impl Machine {
     /// The API server goes back to that record; a new leader finds it.
     fn rolled_back(&mut self, world: World, record: Record) -> World {
         let store = Store { record: record.clone(), stale: None, views: vec![record.view()], late_write: None };
-        World { store: self.stores.put(store), leader: self.leaders.put(Leader::elected(record, NOW, &self.bounds)), ..world }
+        World {
+            store: self.stores.put(store),
+            leader: self.leaders.put(Leader::elected(record, NOW, &self.bounds)),
+            ..world
+        }
     }
 }

@@ -114,9 +114,7 @@ impl Leader {
             Write::Settings(settings) if *settings != record.settings => {
                 authority::change_settings(record, *settings, Wall(0))
             }
-            Write::DropSets => {
-                authority::drop_sets(record, &authority::voters::outlived_sets(record, evidence, NOW))
-            }
+            Write::DropSets => authority::drop_sets(record, &authority::voters::outlived_sets(record, evidence, NOW)),
             Write::NoteEnd(member) => authority::note_end(record, member, Wall(0)),
             Write::NoteProof => authority::note_proof(record, &self.release()?),
             _ => return None,

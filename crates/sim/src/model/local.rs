@@ -4,7 +4,9 @@
 //! leader or the record.
 
 use super::world::{Bounds, Letter, NOW, Node, STEP, Without};
-use bloodraven_brain::fence::{Command, Disk, Input, KeeperFact, LaneResult, Mysqld, ReadBack, ReplyId, Sidecar, Source};
+use bloodraven_brain::fence::{
+    Command, Disk, Input, KeeperFact, LaneResult, Mysqld, ReadBack, ReplyId, Sidecar, Source,
+};
 use bloodraven_brain::message::{Ack, Question, StartId, Vouch};
 use bloodraven_brain::name::{Instance, Member};
 use bloodraven_brain::record::View;

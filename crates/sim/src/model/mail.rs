@@ -46,7 +46,12 @@ impl Machine {
         }
     }
 
-    pub(super) fn with_letters(&mut self, outcome: &Rc<Outcome>, letters: Vec<(Option<Member>, Letter)>, ack: Option<Ack>) -> u32 {
+    pub(super) fn with_letters(
+        &mut self,
+        outcome: &Rc<Outcome>,
+        letters: Vec<(Option<Member>, Letter)>,
+        ack: Option<Ack>,
+    ) -> u32 {
         // An outcome is kept as long as the machine, so its place names it.
         let key = (Rc::as_ptr(outcome).addr(), fingerprint(&(&letters, &ack)));
         if let Some(known) = self.letters.get(&key) {
@@ -60,7 +65,7 @@ impl Machine {
         id
     }
 
-    pub(super) fn listen(&mut self, draft: &Draft, said: &Said, drafts: &mut Vec<Draft>) {
+    fn listen(&mut self, draft: &Draft, said: &Said, drafts: &mut Vec<Draft>) {
         let with = |draft: &Draft, world: World, letter: Option<(Option<Member>, Letter)>| {
             let mut draft = Draft { world, ..draft.clone() };
             draft.letters.extend(letter);
@@ -122,16 +127,13 @@ impl Machine {
             Who::Rival => world.rival?,
         };
         let key = (id, question.clone());
-        let (after, letter) = match self.answers.get(&key) {
-            Some(known) => known.clone(),
-            None => {
-                let mut leader = (*self.leaders.get(id)).clone();
-                let letter = leader.answers(question).map(Letter::Grant);
-                let answer = (self.leaders.put(leader.canonical(&self.bounds)), letter);
-                self.answers.insert(key, answer.clone());
-                answer
-            }
-        };
+        if let Some((after, letter)) = self.answers.get(&key) {
+            return Some((with_leader(world, who, *after), letter.clone()));
+        }
+        let mut leader = (*self.leaders.get(id)).clone();
+        let letter = leader.answers(question).map(Letter::Grant);
+        let after = self.leaders.put(leader.canonical(&self.bounds));
+        self.answers.insert(key, (after, letter.clone()));
         Some((with_leader(world, who, after), letter))
     }
 

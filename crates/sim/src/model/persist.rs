@@ -23,7 +23,7 @@ impl Machine {
         let current = leader.record == store.record;
         if !current {
             let mut reader = (*leader).clone();
-            reader.reads(self.read(&store));
+            reader.reads(read(&store));
             let next = with_leader(*world, who, self.leaders.put(reader.canonical(&self.bounds)));
             found.push((Action::Reread(who), next));
         }
@@ -139,16 +139,12 @@ impl Machine {
 
     pub(super) fn elected(&mut self, world: &World, late_write: Option<Record>) -> World {
         let store = self.stores.get(world.store);
-        let record = self.read(&store);
+        let record = read(&store);
         let store = Store { late_write: late_write.or(store.late_write.clone()), ..(*store).clone() };
-        World { store: self.stores.put(store), leader: self.leaders.put(Leader::elected(record, NOW, &self.bounds)), ..*world }
-    }
-
-    /// Both copies of the record, as somebody finds them who reads both.
-    pub(super) fn read(&self, store: &Store) -> Record {
-        match &store.stale {
-            Some(stale) => authority::join(stale.clone(), store.record.clone()),
-            None => store.record.clone(),
+        World {
+            store: self.stores.put(store),
+            leader: self.leaders.put(Leader::elected(record, NOW, &self.bounds)),
+            ..*world
         }
     }
 
@@ -204,6 +200,10 @@ impl Machine {
     pub(super) fn goes_on_with(&mut self, world: World, who: Who, record: Record) -> World {
         let Some(leader) = self.leader(&world, who) else { return world };
         let mut leader = (*leader).clone();
+        // Who writes an end down has seen it itself, and remembers when.
+        for ended in record.ended.iter().filter(|ended| !leader.record.has_ended(&ended.member)) {
+            leader.evidence.take_end(&ended.member, NOW);
+        }
         leader.reads(record);
         with_leader(world, who, self.leaders.put(leader.canonical(&self.bounds)))
     }
@@ -220,3 +220,10 @@ fn possible(leader: &Leader, write: Write) -> Option<Possible> {
     leader.next(&write).map(|next| (Rc::new(write), Rc::new(next)))
 }
 
+/// Both copies of the record, as somebody finds them who reads both.
+fn read(store: &Store) -> Record {
+    match &store.stale {
+        Some(stale) => authority::join(stale.clone(), store.record.clone()),
+        None => store.record.clone(),
+    }
+}

@@ -60,7 +60,8 @@ pub const KEEPER: Row = row(
 pub const TWO_MOVES: Row = row("2 sites, two moves", TWO, 800_000);
 
 /// Acknowledgements are late and handed on, through two moves.
-pub const LATE_ACKS: Row = row("2 sites, two moves, late acknowledgements", Bounds { late_acks: true, ..TWO }, 10_000_000);
+pub const LATE_ACKS: Row =
+    row("2 sites, two moves, late acknowledgements", Bounds { late_acks: true, ..TWO }, 10_000_000);
 
 /// Views come from peers, too.
 pub const PEERS: Row = row("2 sites, one move, views of peers", Bounds { peer_views: true, ..ONE }, 1_000_000);
@@ -104,8 +105,7 @@ pub const PODS: Row = row(
 );
 
 /// Nothing is known of the group.
-pub const BOOTSTRAP: Row =
-    row("2 sites, bootstrap", Bounds { start: Start::Bootstrap, epochs: 0, ..ONE }, 1_000_000);
+pub const BOOTSTRAP: Row = row("2 sites, bootstrap", Bounds { start: Start::Bootstrap, epochs: 0, ..ONE }, 1_000_000);
 
 /// The API server was set back.
 pub const ROLLED_BACK: Row =

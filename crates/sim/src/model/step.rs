@@ -158,20 +158,21 @@ impl Machine {
     pub(super) fn time(&mut self, world: &World) -> World {
         let mut next = *world;
         for place in next.nodes.iter_mut().flatten() {
-            let before = *place;
-            *place = match self.time.get(&before) {
-                Some(after) => *after,
-                None => {
-                    let (node, _) = local::after(&self.bounds, &self.nodes.get(before), &Stimulus::Time);
-                    let after = self.nodes.put(node.canonical(&self.bounds));
-                    self.time.insert(before, after);
-                    after
-                }
-            };
+            *place = self.node_later(*place);
         }
         next.leader = self.leader_later(next.leader);
         next.rival = next.rival.map(|rival| self.leader_later(rival));
         next
+    }
+
+    fn node_later(&mut self, before: u32) -> u32 {
+        if let Some(after) = self.time.get(&before) {
+            return *after;
+        }
+        let (node, _) = local::after(&self.bounds, &self.nodes.get(before), &Stimulus::Time);
+        let after = self.nodes.put(node.canonical(&self.bounds));
+        self.time.insert(before, after);
+        after
     }
 
     pub(super) fn leader_later(&mut self, before: u32) -> u32 {

@@ -87,9 +87,9 @@ fn of_rule(rule: Rule) -> Caught {
         Rule::PresentVotersCount => Caught::Redundant(
             "a view drops the vouches of, and the questions to, who is no voter any more, so no other is there to count",
         ),
-        Rule::EndsFromElection => Caught::Redundant(
-            "the wait begins at the last grant, and a new leader counts that from its election, too",
-        ),
+        Rule::EndsFromElection => {
+            Caught::Redundant("the wait begins at the last grant, and a new leader counts that from its election, too")
+        }
         _ => Caught::UnitTest,
     }
 }
@@ -104,8 +104,8 @@ fn of_part(part: Without) -> Caught {
         Without::PersistFirst | Without::LeadershipAtTheAnswer | Without::CompareAndSwap => {
             Caught::Search(rows::LEADER)
         }
-        Without::BothInOneStatement => Caught::Redundant(
-            "both variables are read back after the statement, and what is not closed then is killed",
-        ),
+        Without::BothInOneStatement => {
+            Caught::Redundant("both variables are read back after the statement, and what is not closed then is killed")
+        }
     }
 }

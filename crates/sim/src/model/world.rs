@@ -134,7 +134,7 @@ pub struct World {
 
 /// What the API server holds, and what was ever told.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Store {
+pub(super) struct Store {
     /// The record, as somebody who reads both copies finds it.
     pub record: Record,
     /// The copy that a write did not reach.
@@ -147,7 +147,7 @@ pub struct Store {
 
 /// A leader, with the record as it last read or wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Leader {
+pub(super) struct Leader {
     /// What it believes to be persisted.
     pub record: Record,
     /// What it has heard.
@@ -156,7 +156,7 @@ pub struct Leader {
 
 /// One instance: keeper, mysqld and sidecar, with what is in flight to and from them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Node {
+pub(super) struct Node {
     /// Who it is.
     pub me: Member,
     /// The sidecar, unless it is down.
@@ -181,7 +181,7 @@ pub struct Node {
 
 /// An answer in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Letter {
+pub(super) enum Letter {
     /// The leader's.
     Grant(Grant),
     /// A voter's.
@@ -191,7 +191,7 @@ pub enum Letter {
 /// mysqld, the ground truth.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and all combinations occur")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Server {
+pub(super) struct Server {
     /// Which start.
     pub start: u64,
     /// Whether it runs.
@@ -285,12 +285,12 @@ impl Server {
     };
 
     /// Whether somebody could write. 0/1 and 1/0 count.
-    pub fn writable(&self) -> bool {
+    pub(super) fn writable(&self) -> bool {
         self.running && !(self.read_only && self.super_read_only)
     }
 
     /// Whether an opening may take effect.
-    pub fn may_be_opened(&self) -> bool {
+    pub(super) fn may_be_opened(&self) -> bool {
         self.running && (self.opening_in_flight || self.operator_opens)
     }
 

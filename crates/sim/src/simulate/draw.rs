@@ -6,7 +6,7 @@
 use super::clock::{MS, SEC, Time};
 use super::net::{Channel, End};
 use super::random::Random;
-use super::scenario::{Edit, Fault, Process, Refusable, Scenario, Setup, Timed};
+use super::scenario::{Edit, Fault, Moment, Process, Refusable, Scenario, Setup, Timed, Victim};
 
 /// The kinds of faults that a character is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +25,10 @@ enum Kind {
     Requests,
     Operators,
     Clocks,
+    Ambush,
 }
 
-const KINDS: [Kind; 14] = [
+const KINDS: [Kind; 16] = [
     Kind::Crash,
     Kind::Stop,
     Kind::Cut,
@@ -42,6 +43,8 @@ const KINDS: [Kind; 14] = [
     Kind::Requests,
     Kind::Operators,
     Kind::Clocks,
+    Kind::Ambush,
+    Kind::Ambush,
 ];
 
 /// The scenario of that seed.
@@ -106,6 +109,22 @@ fn faults(random: &mut Random, setup: &Setup, kinds: &[Kind], heal_at: Time) -> 
         let (fault, cure) = one(random, setup, kind);
         faults.push(Timed { at, what: fault });
         faults.extend(cure.map(|what| Timed { at: at + long, what }));
+    }
+    // An ambush without a move waits for nothing: the first site is lost after it.
+    if kinds.contains(&Kind::Ambush) {
+        let at = begin + random.below(heal_at / 2);
+        let (fault, cure) = match random.below(4) {
+            0 => (Fault::Pause(Process::Mysqld(0)), Some(Fault::Resume(Process::Mysqld(0)))),
+            1 => (
+                Fault::CutBoth(End::Site(0), End::Operator(0), None),
+                Some(Fault::Mend(End::Site(0), End::Operator(0))),
+            ),
+            2 => (Fault::DeletePod(0), None),
+            _ => (Fault::Isolate(End::Site(0)), Some(Fault::Rejoin(End::Site(0)))),
+        };
+        faults.push(Timed { at: at.saturating_sub(2 * SEC), what: ambush(random) });
+        faults.push(Timed { at, what: fault });
+        faults.extend(cure.map(|what| Timed { at: at + length(random), what }));
     }
     faults.sort_by_key(|timed| timed.at);
     faults
@@ -217,12 +236,20 @@ fn one(random: &mut Random, setup: &Setup, kind: Kind) -> (Fault, Option<Fault>)
                 _ => (Fault::CrashAfter(op, u32::try_from(random.below(12)).unwrap_or(0)), None),
             }
         }
+        Kind::Ambush => (ambush(random), None),
         Kind::Clocks => {
             let seconds = i64::try_from(random.below(7200)).unwrap_or(0) - 3600;
             let end = if random.chance(50) { End::Operator(0) } else { End::Site(here) };
             (Fault::ClockJump(end, seconds), None)
         }
     }
+}
+
+fn ambush(random: &mut Random) -> Fault {
+    let moments = [Moment::Revoked, Moment::Granted, Moment::Permitted, Moment::Opened, Moment::Fencing];
+    let victims =
+        [Victim::Mysqld, Victim::Keeper, Victim::Sidecar, Victim::MysqldStops, Victim::SidecarStops, Victim::Operator];
+    Fault::Ambush(moments[random.index(moments.len())], victims[random.index(victims.len())])
 }
 
 fn cut(random: &mut Random, setup: &Setup, here: usize) -> (Fault, Option<Fault>) {

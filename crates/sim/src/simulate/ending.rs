@@ -138,13 +138,13 @@ impl World {
         }
         let name = &self.names[site];
         let of_site = kept.site(name);
-        if of_site.recovery == Recovery::Blocked {
-            return Ok(());
-        }
         let server = &self.pods[p].server;
         let own = server.executed.subtract(&self.pods[primary].server.executed).subtract(&of_site.divergent);
         if !own.is_empty() {
             return Err(format!("{name} has {own}, which the primary lacks, and nobody says so"));
+        }
+        if of_site.recovery == Recovery::Blocked {
+            return Ok(());
         }
         if server.source != Some(self.pods[primary].site) || !server.receiver || !server.applier {
             let (source, receiver, applier) = (server.source, server.receiver, server.applier);
@@ -167,15 +167,7 @@ impl World {
     /// Told apart: what is right to block, what only trails, what should have come to rest.
     fn why_restless(&self, why: &str) -> Rest {
         let kept = self.store.load();
-        let told: Vec<String> = self
-            .operators
-            .iter()
-            .filter_map(|operator| {
-                let group = operator.group.as_ref()?;
-                let alert = group.judged.as_ref().and_then(|judged| judged.alert.clone());
-                Some(format!("obstacle {:?}, alert {alert:?}", group.obstacle))
-            })
-            .collect();
+        let told: Vec<String> = (0..self.operators.len()).filter_map(|op| self.said(op)).collect();
         let words = format!("{why}; {}", told.join("; "));
         let struck = |kind: fn(&Fault) -> bool| self.scenario.faults.iter().any(|timed| kind(&timed.what));
         let human = struck(|fault| matches!(fault, Fault::HumanFence(_) | Fault::HumanOpen(_)));
@@ -190,6 +182,13 @@ impl World {
             false if human || gone || lost || behind => Rest::Blocked(words),
             false => Rest::Restless(words),
         }
+    }
+
+    /// What a leader tells people at a glance.
+    fn said(&self, op: usize) -> Option<String> {
+        let group = self.operators[op].group.as_ref()?;
+        let degraded = group.summary(self.operator_now(op)).degraded;
+        Some(format!("obstacle {:?}, degraded {degraded:?}", group.obstacle))
     }
 
     /// Another site has what that one lacks: it rightly stays closed, and a human decides.

@@ -18,6 +18,10 @@ use std::collections::BinaryHeap;
 pub(super) enum Event {
     /// The fault of that number.
     Fault(usize),
+    /// An ambush strikes that pod.
+    Struck(usize, super::scenario::Victim),
+    /// What stood still since an ambush goes on.
+    GoesOn(usize),
     /// Everything heals.
     Heal,
     /// Has it come to rest?

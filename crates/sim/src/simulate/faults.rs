@@ -6,7 +6,7 @@
 use super::clock::{MS, SEC};
 use super::event::Event;
 use super::net::{Channel, End, Link};
-use super::scenario::{Edit, Fault, Process};
+use super::scenario::{Edit, Fault, Moment, Process, Victim};
 use super::server::Life;
 use super::sidecar::RESTART;
 use super::world::World;
@@ -48,10 +48,48 @@ impl World {
             Fault::StoreUp => self.store.down = false,
             Fault::Conflict => self.store.version += 1,
             Fault::ClockJump(end, seconds) => self.jump(end, seconds),
+            Fault::Ambush(moment, victim) => self.ambushes.push((moment, victim)),
             Fault::Edit(edit) => self.edit(edit),
             Fault::Planned(site) => self.request(site, true),
             Fault::Reclone(site) => self.request(site, false),
             fault => self.strike_server(fault),
+        }
+    }
+
+    /// A moment of the protocol has come, about that pod: who lay in wait for it strikes, at once or a little later.
+    pub(super) fn moment(&mut self, p: usize, moment: Moment) {
+        let Some(place) = self.ambushes.iter().position(|(when, _)| *when == moment) else { return };
+        let (_, victim) = self.ambushes.remove(place);
+        let at = if self.random.chance(50) { self.soon(1, 3 * MS) } else { self.soon(MS, 400 * MS) };
+        self.queue.push(at, Event::Struck(p, victim));
+    }
+
+    pub(super) fn struck(&mut self, p: usize, victim: Victim) {
+        if self.healed {
+            return;
+        }
+        self.tell(|w| ("FAULT".to_owned(), format!("ambush: {victim:?} of {}", w.pod_name(p))));
+        let again = self.random.between(RESTART.0, RESTART.1);
+        let long = self.random.between(SEC, 30 * SEC);
+        match victim {
+            Victim::Mysqld => self.server_dies(p),
+            Victim::Keeper => self.keeper_ends(p, true),
+            Victim::Sidecar => self.sidecar_ends(p, Some(again)),
+            Victim::MysqldStops => {
+                let server = &mut self.pods[p].server;
+                server.hung = server.life == Life::Up;
+                self.queue.push(self.now + long, Event::GoesOn(p));
+            }
+            Victim::SidecarStops => {
+                self.pods[p].side.paused = self.pods[p].side.brain.is_some();
+                self.queue.push(self.now + long, Event::GoesOn(p));
+            }
+            Victim::Operator => {
+                for op in 0..self.operators.len() {
+                    let after = self.random.between(SEC, 15 * SEC);
+                    self.operator_dies(op, Some(after));
+                }
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::clock::{MS, SEC, Time};
 use super::event::Event;
-use super::scenario::Setup;
+use super::scenario::{Moment, Setup};
 use super::store::Wrote;
 use super::world::World;
 use bloodraven_brain::group::kept::PlannedPhase;
@@ -117,6 +117,7 @@ impl World {
             self.judge.broken(self.now, "dr-only stays closed", || format!("{name} was opened by its sidecar"));
         }
         self.one_writer();
+        self.moment(p, Moment::Opened);
     }
 
     /// At no instant do two servers take writes, but for those that a human opened.
@@ -155,6 +156,16 @@ impl World {
         if record.phase == Phase::Stable && self.judge.phase == Phase::Granting && is_move(record.cause) {
             self.judge.moved = Some(self.now);
             self.judge.failovers += 1;
+        }
+        let about = record.seat.as_ref().or(record.holder.as_ref().map(|holder| &holder.member));
+        let about = about.and_then(|member| self.pods.iter().position(|pod| pod.uid == member.instance.pod));
+        let new = record.epoch > self.judge.epoch;
+        if let (Some(p), true) = (about, new) {
+            match record.phase {
+                Phase::Revoking => self.moment(p, Moment::Revoked),
+                Phase::Granting => self.moment(p, Moment::Granted),
+                Phase::Stable => {}
+            }
         }
         self.judge.epoch = record.epoch;
         self.judge.phase = record.phase;

@@ -4,6 +4,7 @@
 
 use super::clock::{MS, SEC};
 use super::event::Event;
+use super::scenario::Moment;
 use super::server::{Caller, Life, Statement};
 use super::sidecar::RESTART;
 use super::world::World;
@@ -200,6 +201,7 @@ impl World {
         // A permit for what was opened by hand makes it the sidecar's own.
         pod.server.by_hand = false;
         self.set_dead_man(p, permit);
+        self.moment(p, Moment::Permitted);
         true
     }
 

@@ -96,6 +96,38 @@ pub enum Refusable {
     Dns,
 }
 
+/// A moment of the protocol at which a fault can lie in wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Moment {
+    /// A revocation is stored.
+    Revoked,
+    /// A grant is stored.
+    Granted,
+    /// A keeper gives a permit.
+    Permitted,
+    /// A server is open.
+    Opened,
+    /// A sidecar begins to close its server.
+    Fencing,
+}
+
+/// Who is struck at that moment: the one that it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Victim {
+    /// Its server is killed.
+    Mysqld,
+    /// Its keeper is killed.
+    Keeper,
+    /// Its sidecar is killed.
+    Sidecar,
+    /// Its server stands still for a while.
+    MysqldStops,
+    /// Its sidecar stands still for a while.
+    SidecarStops,
+    /// The operators are killed.
+    Operator,
+}
+
 /// What an admin changes in the spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit {
@@ -180,6 +212,8 @@ pub enum Fault {
     Planned(usize),
     /// An admin asks for a reclone, knowing what is lost.
     Reclone(usize),
+    /// From now on: at the next such moment, that one is struck, once.
+    Ambush(Moment, Victim),
     /// The calendar of a host jumps, in seconds.
     ClockJump(End, i64),
 }

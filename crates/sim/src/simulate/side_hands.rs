@@ -5,6 +5,7 @@
 use super::clock::{MS, SEC};
 use super::event::{Event, ForSidecar};
 use super::pod::{DiskWrite, ReplyTo};
+use super::scenario::Moment;
 use super::server::{Caller, Does, Life};
 use super::world::World;
 use bloodraven_brain::fence::{Command, Input, LaneResult, ReplyId};
@@ -113,6 +114,7 @@ impl World {
                 }
             }
             Command::EndOpeners { within } => {
+                self.moment(p, Moment::Fencing);
                 self.statement_beside(p, Does::EndOpeners, caller);
                 self.fails_after(p, token, within);
             }

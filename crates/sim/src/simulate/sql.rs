@@ -145,6 +145,7 @@ impl World {
                 self.pods[p].server.blocked_until = 0;
                 self.pods[p].server.fence_half(1, false);
                 self.closed(p);
+                return read(self);
             }
             Task::EndSessions => return Some(Outcome::Sessions(0)),
             Task::StopReceiver => {
@@ -163,7 +164,13 @@ impl World {
                 self.go_on_applying(p);
                 self.start_pulling(p);
             }
-            Task::CutReplication { .. } => {
+            Task::CutReplication { unapplied } => {
+                let server = &mut self.pods[p].server;
+                server.receiver = false;
+                server.applier = false;
+                if server.unapplied() != **unapplied {
+                    return Some(Outcome::Failed("more was received than is given up".to_owned()));
+                }
                 self.judge_cut(p);
                 self.pods[p].server.reset_replica();
                 return read(self);

@@ -11,7 +11,7 @@ use super::net::{Channel, End, Net};
 use super::operator::Operator;
 use super::pod::Pod;
 use super::random::Random;
-use super::scenario::{SITES, Scenario, Setup};
+use super::scenario::{Moment, SITES, Scenario, Setup, Victim};
 use super::server::Server;
 use super::store::Store;
 use super::trace::Trace;
@@ -52,6 +52,8 @@ pub(super) struct World {
     pub(super) current: Vec<usize>,
     /// Sites whose node is gone.
     pub(super) lost_nodes: Vec<bool>,
+    /// Ambushes that wait for their moment.
+    pub(super) ambushes: Vec<(Moment, Victim)>,
     pub(super) clients: Clients,
     pub(super) judge: Judge,
     pub(super) trace: Trace,
@@ -90,6 +92,7 @@ impl World {
             operators: (0..setup.operators).map(|_| Operator::default()).collect(),
             pods: Vec::new(),
             current: Vec::new(),
+            ambushes: Vec::new(),
             clients: Clients::new(setup.sites),
             judge: Judge::new(setup),
             trace: Trace::new(told),
@@ -240,6 +243,11 @@ impl World {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Fault(number) => self.strike(number),
+            Event::Struck(pod, victim) => self.struck(pod, victim),
+            Event::GoesOn(pod) => {
+                self.resume_server(pod);
+                self.resume_sidecar(pod);
+            }
             Event::Heal => self.heal(),
             Event::LookAround => self.look_around(),
             Event::StillOpen(pod, start, life) => self.still_open(pod, start, life),

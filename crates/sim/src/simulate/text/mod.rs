@@ -23,7 +23,7 @@ pub use print::{print, scenario as print_scenario};
 
 use super::clock::{SEC, Time};
 use super::net::{Channel, End};
-use super::scenario::{Edit, Expect, Fault, Process, Refusable, Scenario, Setup, Timed};
+use super::scenario::{Edit, Expect, Fault, Moment, Process, Refusable, Scenario, Setup, Timed, Victim};
 use std::error::Error;
 use std::fmt;
 use words::Words;
@@ -175,6 +175,7 @@ fn fault(words: &mut Words<'_>) -> Result<Fault, String> {
         "edit" => Fault::Edit(edit(words)?),
         "planned" => Fault::Planned(words.site()?),
         "reclone" => Fault::Reclone(words.site()?),
+        "ambush" => Fault::Ambush(moment(words)?, victim(words)?),
         "clock" => Fault::ClockJump(words.end_point()?, words.signed()?),
         other => return Err(format!("`{other}` is not a fault")),
     };
@@ -218,6 +219,29 @@ fn refusable(words: &mut Words<'_>) -> Result<Refusable, String> {
         "labels" => Refusable::Labels,
         "dns" => Refusable::Dns,
         other => return Err(format!("`{other}` is not refused; write status, annotation, lease, labels or dns")),
+    })
+}
+
+fn moment(words: &mut Words<'_>) -> Result<Moment, String> {
+    Ok(match words.next("revoked, granted, permitted, opened or fencing")? {
+        "revoked" => Moment::Revoked,
+        "granted" => Moment::Granted,
+        "permitted" => Moment::Permitted,
+        "opened" => Moment::Opened,
+        "fencing" => Moment::Fencing,
+        other => return Err(format!("`{other}` is no moment; write revoked, granted, permitted, opened or fencing")),
+    })
+}
+
+fn victim(words: &mut Words<'_>) -> Result<Victim, String> {
+    Ok(match words.next("mysqld, keeper, sidecar, mysqld-stops, sidecar-stops or operator")? {
+        "mysqld" => Victim::Mysqld,
+        "keeper" => Victim::Keeper,
+        "sidecar" => Victim::Sidecar,
+        "mysqld-stops" => Victim::MysqldStops,
+        "sidecar-stops" => Victim::SidecarStops,
+        "operator" => Victim::Operator,
+        other => return Err(format!("`{other}` cannot be struck so; write mysqld, keeper, sidecar or operator")),
     })
 }
 

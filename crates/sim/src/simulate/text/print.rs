@@ -4,7 +4,7 @@
 
 use crate::simulate::clock::{MS, SEC, Time};
 use crate::simulate::net::{Channel, End};
-use crate::simulate::scenario::{Edit, Expect, Fault, Process, Refusable, SITES, Scenario, Setup};
+use crate::simulate::scenario::{Edit, Expect, Fault, Moment, Process, Refusable, SITES, Scenario, Setup, Victim};
 
 /// One fault in words.
 pub fn print(fault: &Fault) -> String {
@@ -46,6 +46,7 @@ pub fn print(fault: &Fault) -> String {
         Fault::Edit(Edit::Paused(paused)) => format!("edit {}paused", if paused { "" } else { "un" }),
         Fault::Planned(at) => format!("planned {}", site(at)),
         Fault::Reclone(at) => format!("reclone {}", site(at)),
+        Fault::Ambush(when, whom) => format!("ambush {} {}", moment(when), victim(whom)),
         Fault::ClockJump(one, seconds) => format!("clock {} {seconds}", end(one)),
     }
 }
@@ -128,6 +129,27 @@ fn process(process: Process) -> String {
         Process::Keeper(at) => format!("keeper {}", site(at)),
         Process::Sidecar(at) => format!("sidecar {}", site(at)),
         Process::Operator(op) => end(End::Operator(op)),
+    }
+}
+
+const fn moment(moment: Moment) -> &'static str {
+    match moment {
+        Moment::Revoked => "revoked",
+        Moment::Granted => "granted",
+        Moment::Permitted => "permitted",
+        Moment::Opened => "opened",
+        Moment::Fencing => "fencing",
+    }
+}
+
+const fn victim(victim: Victim) -> &'static str {
+    match victim {
+        Victim::Mysqld => "mysqld",
+        Victim::Keeper => "keeper",
+        Victim::Sidecar => "sidecar",
+        Victim::MysqldStops => "mysqld-stops",
+        Victim::SidecarStops => "sidecar-stops",
+        Victim::Operator => "operator",
     }
 }
 
