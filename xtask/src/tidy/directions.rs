@@ -32,9 +32,13 @@ const TABLE: &[Rule] = &[
         may_use: &["bloodraven-api", "bloodraven-brain", "bloodraven-gtid"],
         never: &["tokio", "kube-client", "hyper"],
     },
-    Rule { name: "bloodraven-sim", may_use: &["bloodraven-brain", "bloodraven-gtid"], never: RUNTIMES },
+    Rule {
+        name: "bloodraven-sim",
+        may_use: &["bloodraven-api", "bloodraven-blueprint", "bloodraven-brain", "bloodraven-gtid"],
+        never: RUNTIMES,
+    },
     Rule { name: "bloodraven-testbed", may_use: &[], never: &[] },
-    Rule { name: "bloodraven", may_use: &["bloodraven-api", "bloodraven-gtid"], never: &[] },
+    Rule { name: "bloodraven", may_use: &["bloodraven-api", "bloodraven-gtid", "bloodraven-sim"], never: &[] },
     Rule { name: "bloodraven-e2e", may_use: &[], never: &[] },
     Rule { name: "xtask", may_use: &[], never: RUNTIMES },
 ];

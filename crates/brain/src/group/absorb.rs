@@ -4,16 +4,15 @@ use super::command::Command;
 use super::input::{Facts, Input, Outcome, Saw, Word};
 use super::seen::SiteSeen;
 use super::tasks::Running;
-use super::{Group, Kept, Notice, Spec, Step};
+use super::{Group, Notice, Spec, Step};
 use crate::authority::{self, Answer};
 use crate::candidate::drain::{Applier, Receiver};
 use crate::fence::ReplyId;
-use crate::message::{OpeningWord, Question};
+use crate::message::Question;
 use crate::name::Site;
 use crate::record::{Epoch, Phase};
 use crate::site::{Effect, Observation, Pair, Poll};
 use crate::time::{Boot, Millis, Now};
-use bloodraven_gtid::GtidSet;
 
 /// Between two grants to one site that answer questions which rode on acknowledgements.
 const GRANT_AGAIN: Millis = Millis(500);
@@ -198,7 +197,7 @@ impl Group {
         let kept = self.kept()?;
         let record = kept.record.as_ref()?;
         let leads_until = self.leads_until.filter(|_| !self.record_in_doubt());
-        let word = opening_word(&kept);
+        let word = self.opening_word(&kept);
         Some(authority::answer(record, &mut self.seen.evidence, question, leads_until, word, now.boot))
     }
 
@@ -223,23 +222,6 @@ impl Group {
             record.phase == Phase::Granting && record.seat.as_ref().is_some_and(|seat| seat.site == *site)
         })
     }
-}
-
-/// What an opening has to satisfy; none while the granted site's replication is not known to be cut.
-pub(super) fn opening_word(kept: &Kept) -> Option<OpeningWord> {
-    let record = kept.record.as_ref()?;
-    let promotion_gtid = match (record.phase, &kept.promotion) {
-        (Phase::Granting | Phase::Stable, Some(promotion)) => promotion.clone(),
-        (Phase::Stable, None) => GtidSet::new(),
-        (Phase::Granting, None) | (Phase::Revoking, _) => return None,
-    };
-    let seat = record.seat.as_ref().map(|seat| &seat.site);
-    let others = record.voters.iter().map(|voter| &voter.site).chain(kept.sites.keys());
-    let excused = others.filter(|site| Some(*site) != seat).filter_map(|site| {
-        let given_up = kept.site(site).divergent.union(&kept.unapplied);
-        (!given_up.is_empty()).then(|| (site.clone(), given_up))
-    });
-    Some(OpeningWord { promotion_gtid, excused: excused.collect() })
 }
 
 /// Whether a server follows that site with both threads running.

@@ -16,16 +16,27 @@ impl Group {
     pub(super) fn note_ends(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
         let kept = plan.kept.clone();
         let Some(record) = &kept.record else { return };
-        let mut next = record.clone();
-        let pods: &[PodFacts] = self.seen.estate.as_ref().map_or(&[], |estate| &estate.pods);
-        for pod in pods {
-            let named: Vec<Member> = listed(record).into_iter().filter(|member| pod.is_pod_of(member)).collect();
-            let open: Vec<&Member> = named.iter().filter(|member| !record.has_ended(member)).collect();
+        let pods: Vec<PodFacts> = self
+            .seen
+            .estate
+            .iter()
+            .flat_map(|estate| &estate.pods)
+            .filter(|pod| pod.deleting || pod.has_ended())
+            .cloned()
+            .collect();
+        if pods.is_empty() && self.seen.superseded.is_empty() {
+            return;
+        }
+        let (mut next, all) = (record.clone(), listed(record));
+        for pod in &pods {
+            let open = all.iter().filter(|member| pod.is_pod_of(member) && !record.has_ended(member));
+            let open: Vec<&Member> = open.collect();
             if pod.has_ended() {
                 for member in &open {
                     self.seen.evidence.take_end(member, now.boot);
                     next = authority::note_end(&next, member, now.wall);
                 }
+                self.forget_ended(record, pod);
             }
             // While nobody is known as the holder, a pod that nobody has asked may be the one.
             let asked_for = record.holder.is_none() || self.seen.evidence.highest > record.epoch;
@@ -40,6 +51,14 @@ impl Group {
         }
         if next != *record {
             plan.set_record(next);
+        }
+    }
+
+    /// What an ended pod said is not heard any more: it would be taken in again once the record has forgotten its end.
+    fn forget_ended(&mut self, record: &Record, pod: &PodFacts) {
+        self.seen.evidence.heard.retain(|member, _| record.lists(member) || !pod.is_pod_of(member));
+        if let Some(seen) = self.seen.sites.get_mut(&pod.site) {
+            seen.words.retain(|instance, _| *instance.pod != *pod.uid);
         }
     }
 

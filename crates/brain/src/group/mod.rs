@@ -19,6 +19,7 @@ mod housekeeping;
 pub mod input;
 pub mod kept;
 pub mod notice;
+mod opening;
 mod outward;
 mod picture;
 mod planned;

@@ -84,7 +84,7 @@ impl Group {
         }
         let promotion = kept.promotion.clone().unwrap_or_default();
         let covers = |site: &Site, theirs: &GtidSet| {
-            let given_up = kept.site(site).divergent.union(&kept.unapplied);
+            let given_up = self.given_up(kept, site);
             own.contains(&theirs.subtract(&given_up))
         };
         let others =

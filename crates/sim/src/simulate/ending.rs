@@ -170,16 +170,18 @@ impl World {
         let told: Vec<String> = (0..self.operators.len()).filter_map(|op| self.said(op)).collect();
         let words = format!("{why}; {}", told.join("; "));
         let struck = |kind: fn(&Fault) -> bool| self.scenario.faults.iter().any(|timed| kind(&timed.what));
-        let human = struck(|fault| matches!(fault, Fault::HumanFence(_) | Fault::HumanOpen(_)));
-        let gone = struck(|fault| matches!(fault, Fault::LoseVolume(_) | Fault::ForceDeletePod(_)));
-        let purged = struck(|fault| matches!(fault, Fault::Purge(_) | Fault::LoseVolume(_)));
-        let lost = self.lost_nodes.iter().any(|lost| *lost);
+        let by_hand = struck(|fault| matches!(fault, Fault::HumanFence(_))) && words.contains("fenced by hand");
+        let held = words.contains("Release(") && (self.lost_nodes.contains(&true));
+        let emptied = struck(|fault| matches!(fault, Fault::LoseVolume(_))) && words.contains("Empty");
+        let unreachable = self.lost_nodes.contains(&true) && words.contains("NoCandidate");
+        let behind = words.contains("HolderBehind") && self.holder_pod(&kept).is_some_and(|p| self.is_behind(p));
+        let purged =
+            struck(|fault| matches!(fault, Fault::Purge(_) | Fault::LoseVolume(_))) && words.contains("purged");
         let serves = self.holder_pod(&kept).is_some_and(|p| self.pods[p].server.is_open());
-        let behind = self.holder_pod(&kept).is_some_and(|p| self.is_behind(p));
         match serves {
-            true if purged || human || gone => Rest::Blocked(words),
+            true if purged || words.contains("clone Some(Failed)") => Rest::Blocked(words),
             true => Rest::Trails(words),
-            false if human || gone || lost || behind => Rest::Blocked(words),
+            false if by_hand || held || emptied || unreachable || behind => Rest::Blocked(words),
             false => Rest::Restless(words),
         }
     }

@@ -109,7 +109,7 @@ pub(super) enum Answer {
     /// A statement.
     Sql(group::input::Outcome),
     /// A load: the version, and what there is.
-    Loaded(u64, Box<Kept>),
+    Loaded(u64, group::input::Loaded),
     /// A write of the annotation.
     Annotated(super::store::Wrote, u64),
     /// A write of the status.

@@ -227,6 +227,7 @@ impl World {
             self.pods[old].ended_volume = true;
             self.store.own_volumes.retain(|name| *name != self.names[site]);
         }
+        self.pods[new].waits_for = Some(old);
         self.current[site] = new;
         let at = self.soon(100 * MS, 5 * SEC);
         self.queue.push(at, Event::PodEnds(old));

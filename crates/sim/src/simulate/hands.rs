@@ -183,7 +183,10 @@ impl World {
             return;
         }
         let answer = match wish {
-            Wish::Load => Answer::Loaded(self.store.version, Box::new(self.store.load())),
+            Wish::Load => {
+                let loaded = super::status::read_back(&self.store.annotation, &self.store.status);
+                Answer::Loaded(self.store.version, loaded)
+            }
             Wish::Annotate(version, kept) => {
                 let wrote = self.store.write_annotation(version, &kept);
                 self.was_persisted(wrote, &kept);

@@ -53,7 +53,7 @@ impl World {
         self.queue.push(at, Event::NodeVouches(p));
         // The volume is free: its successor begins.
         let next = self.current[site];
-        if next != p {
+        if self.pods[next].waits_for == Some(p) {
             self.take_volume(p, next);
             let at = self.soon(300 * MS, 3 * SEC);
             self.queue.push(at, Event::PodBegins(next));

@@ -32,6 +32,7 @@ pub mod shrink;
 mod side_hands;
 mod sidecar;
 mod sql;
+mod status;
 mod store;
 pub mod text;
 mod trace;

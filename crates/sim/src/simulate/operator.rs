@@ -266,9 +266,9 @@ impl World {
             }
             (Call::Work { id }, Answer::Sql(outcome)) => self.feed(op, Input::Done { id, outcome }),
             (Call::Work { id }, _) => self.feed(op, Input::Done { id, outcome: super::sql::broken() }),
-            (Call::Load, Answer::Loaded(version, kept)) => {
+            (Call::Load, Answer::Loaded(version, loaded)) => {
                 self.operators[op].version = version;
-                self.feed(op, Input::Loaded(Loaded::Kept(kept)));
+                self.feed(op, Input::Loaded(loaded));
             }
             (Call::Load, _) => self.feed(op, Input::Loaded(Loaded::Failed)),
             (Call::Save { id, kept, annotated }, answer) => self.save_went_on(op, id, kept, annotated, &answer),

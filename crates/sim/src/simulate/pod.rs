@@ -27,6 +27,8 @@ pub(super) struct Pod {
     pub(super) stray: bool,
     /// Its volume was taken from it: what it commits is lost with it.
     pub(super) ended_volume: bool,
+    /// It begins when that one has ended, on its volume.
+    pub(super) waits_for: Option<usize>,
     pub(super) keeper: Keeper,
     pub(super) server: Server,
     pub(super) side: Side,
@@ -123,6 +125,7 @@ impl Pod {
             ended: false,
             stray: false,
             ended_volume: false,
+            waits_for: None,
             keeper,
             server,
             side: agent,

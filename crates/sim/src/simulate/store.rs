@@ -12,11 +12,6 @@ use bloodraven_brain::name::{Member, Site};
 use bloodraven_brain::record::Record;
 use std::sync::Arc;
 
-/// What a leader writes, and the next one reads: the one place for the exact round trip through the stored form.
-pub(super) fn persist(kept: Kept) -> Kept {
-    kept
-}
-
 /// The store.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
@@ -74,8 +69,7 @@ impl Store {
 
     /// Both copies, joined.
     pub(super) fn load(&self) -> Kept {
-        let status = persist(self.status.clone());
-        Kept::join(self.annotation.clone(), status)
+        Kept::join(self.annotation.clone(), self.status.clone())
     }
 
     /// The record as it stands.
@@ -103,7 +97,7 @@ impl Store {
             return Wrote::Conflict;
         }
         self.version += 1;
-        self.status = persist(kept);
+        self.status = kept;
         Wrote::Ok
     }
 

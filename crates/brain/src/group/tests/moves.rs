@@ -197,3 +197,23 @@ fn what_belongs_to_an_earlier_tenure_is_not_taken_for_the_present_one() {
     assert_eq!(joined.promotion, before.promotion, "a voter change is the same tenure");
     assert_eq!(Kept::join(Anchor::default(), before.clone()), before);
 }
+
+#[test]
+fn a_holder_that_restarts_before_the_old_primary_was_compared_is_opened_all_the_same() {
+    let mut stage = running(&["iad", "pdx"]);
+    write(&mut stage, "1:11-13");
+    let stranded = stage.actors[&site("iad")].executed();
+    stage.kill(&site("iad"));
+    assert!(stage.play(MINUTE, |stage| stage.writer() == Some(site("pdx"))), "{:?}", stage.group.obstacle);
+    // It comes back with what nobody received, and the new primary restarts at that moment.
+    let iad = stage.actors.get_mut(&site("iad")).expect("iad");
+    (iad.server, iad.sidecar, iad.facts.pair) = (true, true, crate::site::Pair::CLOSED);
+    stage.group.seen.sites.get_mut(&site("iad")).expect("iad").facts = Some(iad.facts.clone());
+    let kept = stage.store.clone();
+    let given_up = stage.group.given_up(&kept, &site("iad"));
+    assert_eq!(given_up, set("1:11-13"), "of {stranded}");
+    // What its own server made counts: another site that has it shows that it was lost.
+    let pdx = facts(2, "1:1-10,2:1-5");
+    stage.group.seen.sites.get_mut(&site("iad")).expect("iad").facts = Some(pdx);
+    assert_eq!(stage.group.given_up(&kept, &site("iad")), set(""));
+}
