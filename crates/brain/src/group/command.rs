@@ -139,10 +139,13 @@ pub enum Task {
         /// Which.
         set: Box<GtidSet>,
     },
-    /// Copy everything from that site; ends when the server has started anew, or with an error.
+    /// Copy everything from that site, over exactly what is meant: refused unless the server is fenced and has executed
+    /// nothing beyond this. Ends when the server has started anew, or with an error.
     Clone {
         /// The donor.
         donor: Site,
+        /// What may be overwritten; none: whatever is there, as an admin asked for and nobody can read.
+        over: Option<Box<GtidSet>>,
     },
     /// Of the cache.
     Cache(CacheTask),

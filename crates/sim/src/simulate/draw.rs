@@ -148,6 +148,15 @@ fn end(random: &mut Random, setup: &Setup) -> End {
     }
 }
 
+/// A link has two ends.
+fn other_than(from: End, to: End) -> End {
+    match from {
+        _ if from != to => to,
+        End::Operator(0) => End::Store,
+        _ => End::Operator(0),
+    }
+}
+
 /// The first site has authority at the beginning: it is struck more often.
 fn site(random: &mut Random, setup: &Setup) -> usize {
     if random.chance(35) { 0 } else { random.index(setup.sites) }
@@ -167,6 +176,7 @@ fn one(random: &mut Random, setup: &Setup, kind: Kind) -> (Fault, Option<Fault>)
         Kind::Cut => cut(random, setup, here),
         Kind::Weather => {
             let (from, to) = (end(random, setup), end(random, setup));
+            let to = other_than(from, to);
             let fault = if random.chance(50) {
                 Fault::Loss(from, to, random.between(5, 70))
             } else {
@@ -258,7 +268,7 @@ fn cut(random: &mut Random, setup: &Setup, here: usize) -> (Fault, Option<Fault>
         return (Fault::Isolate(end), Some(Fault::Rejoin(end)));
     }
     let from = End::Site(here);
-    let to = end(random, setup);
+    let to = other_than(from, end(random, setup));
     let channel = match random.below(3) {
         0 => Some(Channel::Http),
         1 => Some(Channel::Sql),

@@ -199,7 +199,14 @@ impl World {
                 }
                 return read(self);
             }
-            Task::Clone { donor } => return self.begin_clone(p, donor, caller),
+            Task::Clone { donor, over } => {
+                let server = &self.pods[p].server;
+                let meant = over.as_ref().is_none_or(|over| over.contains(&server.executed));
+                if !meant || server.is_open() {
+                    return Some(Outcome::Failed("it is not what was to be overwritten".to_owned()));
+                }
+                return self.begin_clone(p, donor, caller);
+            }
             Task::Cache(_) => return Some(Outcome::Failed("there is no cache".to_owned())),
         }
         Some(Outcome::Ok)

@@ -83,7 +83,9 @@ impl Group {
 
     fn order_copy(&mut self, now: Now, site: &Site, clone: &CloneKept, footing: &Footing, out: &mut Step) {
         let donor = footing.primary.site.clone();
-        if self.may_change(now, site) && self.begin(now, site, Task::Clone { donor }, out) {
+        // What was written since is not what anybody agreed to lose.
+        let over = self.seen.site(site).and_then(|seen| seen.executed()).cloned().map(Box::new);
+        if self.may_change(now, site) && self.begin(now, site, Task::Clone { donor, over }, out) {
             self.cloning.began = Some((site.clone(), clone.attempts));
             self.cloning.ended = None;
             self.cloning.refused.remove(site);

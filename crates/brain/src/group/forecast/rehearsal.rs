@@ -319,7 +319,7 @@ impl Actor {
                 }
                 return Outcome::Ok;
             }
-            Task::Clone { donor } => {
+            Task::Clone { donor, .. } => {
                 let executed = all.get(donor).cloned().unwrap_or_default();
                 self.facts.data = Some(Data { purged: executed.clone(), executed, received: GtidSet::new() });
                 self.facts.replica = None;

@@ -297,7 +297,7 @@ impl Bench {
                     replica.receiver = Receiver::Stopped;
                 }
             }
-            Task::Clone { donor } => {
+            Task::Clone { donor, .. } => {
                 facts.data = Some(data_of(donor));
                 (facts.replica, facts.user_data) = (None, true);
                 return Outcome::Cloned;
@@ -326,7 +326,7 @@ fn task_line(task: &Task) -> String {
     match task {
         Task::Attach { source, .. } => format!("attach to {source}"),
         Task::Repoint { source, .. } => format!("point to {source}"),
-        Task::Clone { donor } => format!("clone from {donor}"),
+        Task::Clone { donor, .. } => format!("clone from {donor}"),
         task => task_name(task).to_owned(),
     }
 }
