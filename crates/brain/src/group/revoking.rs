@@ -243,15 +243,27 @@ impl Group {
         candidates.map(|spec| &spec.site).filter(|site| unread(site)).cloned().collect()
     }
 
+    /// One that was granted authority and could not be opened is chosen only when nobody else may be.
     pub(super) fn choose(&self, record: &Record, kept: &Kept, wish: Option<&Site>) -> Decision {
+        let all = self.candidates(record, kept);
+        if let Some(avoid) = &self.avoid {
+            let others: Vec<Candidate> = all.iter().filter(|one| one.site != *avoid).cloned().collect();
+            let decision = self.choose_among(&others, record, kept, wish);
+            if decision.chosen.is_some() {
+                return decision;
+            }
+        }
+        self.choose_among(&all, record, kept, wish)
+    }
+
+    fn choose_among(&self, sites: &[Candidate], record: &Record, kept: &Kept, wish: Option<&Site>) -> Decision {
         let holder = record.holder.as_ref();
-        let sites = self.candidates(record, kept);
         let promotion = kept.promotion.clone().unwrap_or_default();
         let last_primary: Option<Uuid> = holder.and_then(|holder| holder.server_uuid.as_ref()?.parse().ok());
         let mut known: Vec<Uuid> = promotion.uuids().collect();
         known.extend(last_primary);
         candidate::choose(&Choice {
-            sites: &sites,
+            sites,
             last_site: holder.map(|holder| &holder.member.site),
             recovery_threshold: self.spec.thresholds.recovery,
             known_primaries: &known,
@@ -262,8 +274,7 @@ impl Group {
         })
     }
 
-    /// Every site as the choice sees it. One that was granted authority and could not be opened is left out while
-    /// another one is there.
+    /// Every site as the choice sees it.
     fn candidates(&self, record: &Record, kept: &Kept) -> Vec<Candidate> {
         let candidate = |site: &Site| {
             let (spec, seen) = (self.spec.site(site)?, self.seen.site(site)?);
@@ -287,15 +298,7 @@ impl Group {
                 drain: self.drain_of(record, site),
             })
         };
-        let mut all: Vec<Candidate> = self.spec.sites.iter().filter_map(|spec| candidate(&spec.site)).collect();
-        let fit = |one: &Candidate| {
-            matches!(one.sidecar, Sidecar::Listed(_)) && one.state == State::ReadOnly && one.busy.is_none()
-        };
-        if let Some(avoid) = &self.avoid
-            && all.iter().any(|one| one.site != *avoid && fit(one) && self.spec.is_candidate(&one.site))
-        {
-            all.retain(|one| one.site != *avoid);
-        }
+        let all: Vec<Candidate> = self.spec.sites.iter().filter_map(|spec| candidate(&spec.site)).collect();
         all
     }
 

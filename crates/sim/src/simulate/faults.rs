@@ -136,6 +136,7 @@ impl World {
         server.open_half(0);
         server.open_half(1);
         server.by_hand = !permitted;
+        server.hand_opened_at = self.now;
         if server.by_hand {
             self.watch_hand_opening(p);
         }
@@ -260,7 +261,10 @@ impl World {
 
     /// Everything on the node is gone at once, and nobody says so. The collector of orphaned pods marks them.
     fn lose_node(&mut self, site: usize) {
-        if self.lost_nodes[site] {
+        // A pod that is just being replaced: its successor has no volume yet that could come back.
+        let replaced =
+            (0..self.pods.len()).any(|p| self.pods[p].site == site && self.pods[p].runs && p != self.current[site]);
+        if self.lost_nodes[site] || replaced {
             return;
         }
         self.lost_nodes[site] = true;

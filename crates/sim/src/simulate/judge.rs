@@ -275,6 +275,7 @@ impl World {
         if watched
             && pod.server.start == start
             && pod.server.by_hand
+            && self.now >= pod.server.hand_opened_at + 12 * SEC
             && pod.server.is_open()
             && !pod.server.hung
             && pod.server.slow == 0

@@ -102,6 +102,8 @@ pub(super) struct Server {
     pub(super) blocked_until: Time,
     /// A human opened it.
     pub(super) by_hand: bool,
+    /// When it was last opened by hand.
+    pub(super) hand_opened_at: u64,
     /// The tenure under which its sidecar opened it.
     pub(super) tenure: Epoch,
     pub(super) slow: Time,
@@ -135,6 +137,7 @@ impl Server {
             cloning: None,
             blocked_until: 0,
             by_hand: false,
+            hand_opened_at: 0,
             tenure: 0,
             slow: 0,
             full: false,

@@ -1,6 +1,7 @@
 //! A copy is complete: the site is attached to the primary, and the clone is over when it follows.
 
 use super::{PHASE_BOUND, go_to};
+use crate::candidate::drain::Receiver;
 use crate::group::command::Task;
 use crate::group::input::Facts;
 use crate::group::kept::{CloneKept, ClonePhase, Recovery};
@@ -47,6 +48,11 @@ impl Group {
         plan: &mut Plan,
         out: &mut Step,
     ) {
+        // One that follows another source changes with every poll: it stands still before it is compared.
+        let elsewhere = facts.replica.as_ref().filter(|replica| replica.source.as_ref() != Some(&footing.primary.site));
+        if elsewhere.is_some_and(|replica| replica.receiver != Receiver::Stopped) {
+            return self.act_on_reading(now, site, Task::StopReceiver, out);
+        }
         let Some(verdict) = self.finding(now, footing, site, facts) else {
             return self.read_primary(now, footing, out);
         };
