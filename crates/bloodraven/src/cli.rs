@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
-use crate::{crds, gtid};
+use crate::{crds, gtid, simulate};
 
 /// Keeps a MySQL database writable across sites: fast, and provably with a single writer.
 #[derive(Parser)]
@@ -23,7 +23,8 @@ use crate::{crds, gtid};
 Examples:
   bloodraven crds | kubectl apply --server-side -f -    install the custom resource definitions
   bloodraven gtid subtract @primary.txt @replica.txt    what the replica still lacks
-  bloodraven gtid --help                                all that can be done with GTID sets"
+  bloodraven gtid --help                                all that can be done with GTID sets
+  bloodraven simulate --seeds 0..1000                   groups under random faults, judged"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -39,6 +40,10 @@ enum Command {
     /// Compare and combine MySQL GTID sets
     #[command(subcommand)]
     Gtid(gtid::Command),
+
+    /// Run groups under random faults and judge them
+    #[command(after_help = simulate::HELP)]
+    Simulate(simulate::Arguments),
 }
 
 /// Understands the words, runs what they ask for.
@@ -54,6 +59,7 @@ pub(crate) fn run(
     match cli.command {
         Command::Crds => crds::run(stdout),
         Command::Gtid(command) => gtid::run(&command, stdin, stdout),
+        Command::Simulate(arguments) => simulate::run(&arguments, stdout),
     }
 }
 

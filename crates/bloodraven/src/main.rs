@@ -3,6 +3,7 @@
 mod cli;
 mod crds;
 mod gtid;
+mod simulate;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

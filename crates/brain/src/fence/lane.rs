@@ -387,6 +387,10 @@ impl Sidecar {
 
     fn opened(&mut self, start: StartId, out: &mut Vec<Command>) {
         self.lane = Lane::Idle;
+        // Opened a second time: what had closed it was ours, and has come.
+        if self.disk.marker.as_ref().is_some_and(|marker| marker.start == Some(start)) {
+            self.late_fence = false;
+        }
         // Authority may have gone meanwhile, and its tenure is then not ours to write down: the ladder comes next.
         if !self.named() {
             return;
@@ -464,6 +468,7 @@ impl Sidecar {
             return;
         }
         self.permit = None;
+        self.late_fence = false;
         self.stray_openers = false;
         self.read = None;
         self.read_owed = false;
@@ -477,7 +482,9 @@ impl Sidecar {
             return self.mysqld_ended();
         };
         if before != Mysqld::Up(start) {
+            let late_fence = self.late_fence && before == Mysqld::Unknown;
             self.mysqld_ended();
+            self.late_fence = late_fence;
             self.mysqld = Mysqld::Up(start);
             self.fenced_by = None;
             // Only a first contact finds a permit here: the keeper refuses one for a start that does not run.

@@ -135,6 +135,8 @@ pub struct Sidecar {
     pub permit: Option<Permit>,
     /// An opening of an earlier life may still be in flight: opener sessions were not seen gone yet.
     pub stray_openers: bool,
+    /// A fence that was sent before the keeper had spoken, and whose end was not seen: it may close the server any time.
+    pub late_fence: bool,
     /// The last read-back of both variables.
     pub read: Option<ReadBack>,
     /// What is under way with mysqld.
@@ -176,6 +178,7 @@ impl Sidecar {
             mysqld: Mysqld::Unknown,
             permit: None,
             stray_openers: true,
+            late_fence: false,
             read: None,
             lane: Lane::Idle,
             read_owed: false,

@@ -298,6 +298,7 @@ fn each_time_of_sidecar(sidecar: &mut Sidecar, f: &mut impl FnMut(&mut Boot)) {
         mysqld: _,
         permit,
         stray_openers: _,
+        late_fence: _,
         read: _,
         lane,
         read_owed: _,

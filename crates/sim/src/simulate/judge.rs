@@ -236,7 +236,13 @@ impl World {
 
     /// Only a server whose data the source has is attached to it.
     pub(super) fn judge_attach(&mut self, p: usize, source: usize, how: &str) {
-        let has = &self.pods[self.current[source]].server.executed;
+        // A source that was just replaced is not the one that was read; the replica's own server refuses it.
+        let seat = self.store.record().and_then(|record| record.seat);
+        let present = &self.pods[self.current[source]];
+        if seat.is_none_or(|seat| seat.instance.pod != present.uid) {
+            return;
+        }
+        let has = &present.server.executed;
         let own = self.pods[p].server.held();
         let more = own.subtract(has);
         if !more.is_empty() {

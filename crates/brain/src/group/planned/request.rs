@@ -177,6 +177,8 @@ impl Group {
     pub(super) fn pending(&mut self, now: Now, planned: &Planned, plan: &mut Plan, out: &mut Step) {
         let kept = plan.kept.clone();
         if let Err((reason, message)) = self.check_source(&kept, planned) {
+            // Its request is dealt with, and must not be taken for another one.
+            self.planning.dealt_with = self.seen.requests.planned.as_ref().map(|request| request.text.clone());
             return plan.fail(now, reason, &message);
         }
         match self.seen.requests.planned.clone().filter(|request| is_of(request, planned)) {
@@ -215,13 +217,22 @@ impl Group {
         plan.set_record(authority::revoke(record, cause, now.wall));
     }
 
+    /// The source has authority and answers. Whether it is open does not matter: one that was closed by hand can be moved
+    /// away from, too.
     fn check_source(&self, kept: &Kept, planned: &Planned) -> Result<(), (PlannedReason, String)> {
-        match self.serving(kept) {
-            Some(member) if member.site == planned.source => Ok(()),
-            Some(member) if member.site == planned.target => {
-                Err((PlannedReason::AlreadyActive, format!("{} is active already", planned.target)))
-            }
-            _ => Err((PlannedReason::SourceCrashed, format!("{} does not serve", planned.source))),
+        let record = kept.record.as_ref();
+        let seat = record.and_then(|record| record.seat.as_ref());
+        if seat.is_some_and(|seat| seat.site == planned.target) {
+            return Err((PlannedReason::AlreadyActive, format!("{} is active already", planned.target)));
+        }
+        let answers = record.zip(seat).is_some_and(|(record, seat)| {
+            let reachable = self.seen.site(&seat.site).is_some_and(|seen| seen.watch.state.is_reachable());
+            seat.site == planned.source && reachable && self.speaks_for(record, seat)
+        });
+        if answers {
+            Ok(())
+        } else {
+            Err((PlannedReason::SourceCrashed, format!("{} does not answer", planned.source)))
         }
     }
 

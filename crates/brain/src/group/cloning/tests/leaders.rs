@@ -59,7 +59,7 @@ fn a_new_leader_goes_on_from_the_phase() {
     let setup = ClonePhase::SetupReplication;
     check(setup, CloneSource::Reclone, alone(2, "1:1-9"), &all[1..]);
     check(setup, CloneSource::AutoClone, following(2, "1:1-9", "iad"), &[]);
-    check(setup, CloneSource::AutoClone, following(2, "1:1-9", "fra"), &all[1..]);
+    check(setup, CloneSource::AutoClone, following(2, "1:1-9", "fra"), &["pdx: StopReceiver", "pdx: attach to iad"]);
 }
 
 #[test]
