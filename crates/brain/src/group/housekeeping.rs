@@ -36,8 +36,8 @@ impl Group {
                     self.seen.evidence.take_end(member, now.boot);
                     next = authority::note_end(&next, member, now.wall);
                 }
-                self.forget_ended(record, pod);
             }
+            self.forget_unlisted(record, pod);
             // While nobody is known as the holder, a pod that nobody has asked may be the one.
             let asked_for = record.holder.is_none() || self.seen.evidence.highest > record.epoch;
             let dispensable = open.is_empty() && (!asked_for || pod.has_ended());
@@ -54,11 +54,13 @@ impl Group {
         }
     }
 
-    /// What an ended pod said is not heard any more: it would be taken in again once the record has forgotten its end.
-    fn forget_ended(&mut self, record: &Record, pod: &PodFacts) {
-        self.seen.evidence.heard.retain(|member, _| record.lists(member) || !pod.is_pod_of(member));
+    /// Who has ended, or is about to, and is named nowhere, is not heard any more. Taken in, its end could not be seen: its
+    /// pod's object is let go.
+    fn forget_unlisted(&mut self, record: &Record, pod: &PodFacts) {
+        let stays = |member: &Member| record.lists(member) || !pod.is_pod_of(member);
+        self.seen.evidence.heard.retain(|member, _| stays(member));
         if let Some(seen) = self.seen.sites.get_mut(&pod.site) {
-            seen.words.retain(|instance, _| *instance.pod != *pod.uid);
+            seen.words.retain(|instance, _| stays(&Member::new(&pod.site, instance)));
         }
     }
 
@@ -83,6 +85,10 @@ impl Group {
         }
         if let Some(next) = self.answer_to_conflict(record, now) {
             return plan.set_record(next);
+        }
+        // Whose pod is being deleted is not known yet, so nobody is taken in yet.
+        if self.seen.estate.is_none() {
+            return;
         }
         let wanted = voters::wanted(record, &self.seen.evidence, &self.spec.names(), now.boot);
         if let Some(Ok(next)) = wanted.map(|wanted| authority::change_voters(record, wanted, now.wall)) {

@@ -217,3 +217,25 @@ fn a_holder_that_restarts_before_the_old_primary_was_compared_is_opened_all_the_
     stage.group.seen.sites.get_mut(&site("iad")).expect("iad").facts = Some(pdx);
     assert_eq!(stage.group.given_up(&kept, &site("iad")), set(""));
 }
+
+#[test]
+fn a_pod_that_is_being_deleted_is_not_taken_in() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    let later = stage.now.boot;
+    let fra = stage.actors.get_mut(&site("fra")).expect("fra");
+    (fra.instance, fra.born, fra.epoch) = (Instance::new("pod-fra-2", "s9"), later, None);
+    let mut estate = stage.group.seen.estate.clone().expect("an estate");
+    let mut pod = estate.pods.last().expect("a pod").clone();
+    (pod.uid, pod.deleting) = ("pod-fra-2".into(), true);
+    estate.pods.push(pod);
+    stage.tell(crate::group::input::Input::Estate(Box::new(estate.clone())));
+    stage.play(MINUTE, |_| false);
+    let lists = |stage: &crate::group::forecast::Rehearsal| {
+        let record = stage.store.record.clone().expect("a record");
+        record.voters.iter().any(|voter| *voter.instance.pod == *"pod-fra-2")
+    };
+    assert!(!lists(&stage), "its end could not be seen any more");
+    estate.pods.last_mut().expect("a pod").deleting = false;
+    stage.tell(crate::group::input::Input::Estate(Box::new(estate)));
+    assert!(stage.play(MINUTE, lists), "{:?}", stage.store.record);
+}
