@@ -54,6 +54,12 @@ impl Group {
         }
     }
 
+    /// Whether that instance's pod exists and is not on its way out.
+    pub(super) fn has_live_pod(&self, member: &Member) -> bool {
+        let lives = |pod: &PodFacts| pod.is_pod_of(member) && !pod.deleting && !pod.has_ended();
+        self.seen.estate.as_ref().is_some_and(|estate| estate.pods.iter().any(lives))
+    }
+
     /// Who has ended, or is about to, and is named nowhere, is not heard any more. Taken in, its end could not be seen: its
     /// pod's object is let go.
     fn forget_unlisted(&mut self, record: &Record, pod: &PodFacts) {
@@ -86,9 +92,21 @@ impl Group {
         if let Some(next) = self.answer_to_conflict(record, now) {
             return plan.set_record(next);
         }
-        // Whose pod is being deleted is not known yet, so nobody is taken in yet.
+        // Only who has a pod that lives is taken in: a word that was handed on may be of one that is long gone, and whose
+        // end nobody could see any more.
         if self.seen.estate.is_none() {
             return;
+        }
+        let dead: Vec<Member> = self
+            .seen
+            .evidence
+            .heard
+            .keys()
+            .filter(|member| !record.lists(member) && !self.has_live_pod(member))
+            .cloned()
+            .collect();
+        for member in dead {
+            self.seen.evidence.heard.remove(&member);
         }
         let wanted = voters::wanted(record, &self.seen.evidence, &self.spec.names(), now.boot);
         if let Some(Ok(next)) = wanted.map(|wanted| authority::change_voters(record, wanted, now.wall)) {

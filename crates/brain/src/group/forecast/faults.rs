@@ -135,6 +135,23 @@ impl Rehearsal {
         }
     }
 
+    /// Every site that lives has a pod that the leader is told of.
+    pub(super) fn tell_of_new_pods(&mut self) {
+        let Some(mut estate) = self.group.seen.estate.clone() else { return };
+        let before = estate.pods.len();
+        for (site, actor) in &self.actors {
+            let known = estate.pods.iter().any(|pod| *pod.uid == *actor.instance.pod);
+            if let (false, Some(like)) = (known, estate.pods.iter().find(|pod| pod.site == *site).cloned()) {
+                let uid = actor.instance.pod.clone();
+                let alive = crate::group::input::PodFacts { uid, all_terminated: false, deleting: false, ..like };
+                estate.pods.push(alive);
+            }
+        }
+        if estate.pods.len() > before {
+            self.tell(Input::Estate(Box::new(estate)));
+        }
+    }
+
     /// Replicas that follow get what their source has; then every open server takes a write.
     pub(super) fn work_of_applications(&mut self) {
         if !self.faults.writing {

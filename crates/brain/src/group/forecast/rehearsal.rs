@@ -160,6 +160,8 @@ impl Rehearsal {
         self.now.boot = self.now.boot + TICK;
         self.now.wall = self.now.wall.after(TICK);
         #[cfg(test)]
+        self.tell_of_new_pods();
+        #[cfg(test)]
         self.work_of_applications();
         self.tell(Input::Leads(Some(self.now.boot + Millis::from_secs(10))));
         if self.now.boot >= self.next_poll {

@@ -151,7 +151,7 @@ impl Group {
             return Some("is not rolled out".to_owned());
         }
         let present = self.present(record.settings.lease_timeout, site).map(|instance| Member::new(site, &instance));
-        if !present.is_some_and(|member| record.voters.contains(&member)) {
+        if !present.is_some_and(|member| record.voters.contains(&member) && self.has_live_pod(&member)) {
             return Some("is not taken in as a voter yet".to_owned());
         }
         if record.holder.as_ref().is_some_and(|holder| holder.sets.len() != 1) {

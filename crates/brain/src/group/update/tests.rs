@@ -35,6 +35,9 @@ fn play_rolling(stage: &mut Rehearsal, rounds: usize) -> Vec<Site> {
             assert_ne!(stage.writer().as_ref(), Some(&site), "the primary is never rolled while it serves");
             let mut estate = stage.group.seen.estate.clone().unwrap_or_default();
             estate.rollouts.insert(site.clone(), Rollout::Current);
+            // The old pod is gone; the new one is told of when it speaks.
+            let gone = estate.pods.iter_mut().filter(|pod| pod.site == site);
+            gone.for_each(|pod| (pod.deleting, pod.all_terminated) = (true, true));
             let now = stage.now.boot;
             let actor = stage.actors.get_mut(&site).expect("its actor");
             actor.instance = Instance::new(&format!("pod-{site}-{}", order.len()), "s1");
