@@ -198,8 +198,11 @@ impl World {
             return false;
         }
         pod.keeper.permit = Some(permit);
-        // A permit for what was opened by hand makes it the sidecar's own.
-        pod.server.by_hand = false;
+        // A permit for what was opened by hand makes it the sidecar's own, under the tenure that it knows.
+        if std::mem::take(&mut pod.server.by_hand) {
+            let view = pod.side.brain.as_ref().and_then(|brain| brain.heard.as_ref());
+            pod.server.tenure = view.map_or(0, |view| view.tenure);
+        }
         self.set_dead_man(p, permit);
         self.moment(p, Moment::Permitted);
         true
