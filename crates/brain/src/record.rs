@@ -196,12 +196,16 @@ impl Record {
         }
     }
 
-    /// Whether the record names that instance anywhere: as seat, holder, voter, or in a set.
+    /// Every instance that the record names: as seat, holder, voter, or in a set. One may come several times.
+    pub fn members(&self) -> impl Iterator<Item = &Member> {
+        let holder = self.holder.iter();
+        let in_sets = holder.clone().flat_map(|holder| &holder.sets).flat_map(|set| &set.voters);
+        self.voters.iter().chain(&self.seat).chain(holder.map(|holder| &holder.member)).chain(in_sets)
+    }
+
+    /// Whether the record names that instance anywhere.
     pub fn lists(&self, member: &Member) -> bool {
-        let in_holder = self.holder.as_ref().is_some_and(|holder| {
-            holder.member == *member || holder.sets.iter().any(|set| set.voters.contains(member))
-        });
-        in_holder || self.seat.as_ref() == Some(member) || self.voters.contains(member)
+        self.members().any(|named| named == member)
     }
 
     /// Whether that instance was seen to have ended.

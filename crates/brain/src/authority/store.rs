@@ -29,17 +29,10 @@ pub fn ended_by_newer_store(record: &Record, ack: &Ack) -> Vec<Member> {
             && listed_last(record, member) < newest
             && holds(Rule::HolderEndsFenced, holder != Some(*member) || ack.fenced)
     };
-    let mut ended: Vec<Member> = everyone(record).filter(older).cloned().collect();
+    let mut ended: Vec<Member> = record.members().filter(older).cloned().collect();
     ended.sort();
     ended.dedup();
     ended
-}
-
-/// Everyone whom the record names.
-fn everyone(record: &Record) -> impl Iterator<Item = &Member> {
-    let holder = record.holder.iter();
-    let in_sets = holder.clone().flat_map(|holder| &holder.sets).flat_map(|set| &set.voters);
-    record.voters.iter().chain(&record.seat).chain(holder.map(|holder| &holder.member)).chain(in_sets)
 }
 
 /// The last epoch that lists that instance: the present one for its seat and voters; of old sets their own; the highest

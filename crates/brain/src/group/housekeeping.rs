@@ -27,9 +27,9 @@ impl Group {
         if pods.is_empty() && self.seen.superseded.is_empty() {
             return;
         }
-        let (mut next, all) = (record.clone(), listed(record));
+        let mut next = record.clone();
         for pod in &pods {
-            let open = all.iter().filter(|member| pod.is_pod_of(member) && !record.has_ended(member));
+            let open = record.members().filter(|member| pod.is_pod_of(member) && !record.has_ended(member));
             let open: Vec<&Member> = open.collect();
             if pod.has_ended() {
                 for member in &open {
@@ -127,16 +127,4 @@ impl Group {
         record.voters.iter().find(disputes).filter(|voter| record.seat.as_ref() != Some(*voter))?;
         authority::change_voters(record, record.voters.clone(), now.wall).ok()
     }
-}
-
-/// Everyone that the record names.
-fn listed(record: &Record) -> Vec<Member> {
-    let mut members: Vec<Member> = record.seat.iter().chain(&record.voters).cloned().collect();
-    if let Some(holder) = &record.holder {
-        members.push(holder.member.clone());
-        members.extend(holder.sets.iter().flat_map(|set| set.voters.iter().cloned()));
-    }
-    members.sort_unstable();
-    members.dedup();
-    members
 }

@@ -4,12 +4,12 @@
 //! A notice about something that is stored is given when it is stored, never before.
 
 use super::kept::{ClonePhase, CloneSource, PlannedPhase, PlannedReason, UpdatePhase};
-use crate::candidate::{Difference, Refusal};
+use crate::candidate::Difference;
 use crate::cooldown;
 use crate::name::{Member, Site};
 use crate::record::{Cause, Epoch, Phase, Proof};
 use crate::site::Transition;
-use crate::time::{Millis, Wall};
+use crate::time::Millis;
 use crate::topology::Alert;
 use bloodraven_gtid::GtidSet;
 
@@ -53,8 +53,6 @@ pub enum Notice {
         member: Member,
         /// By which rule, in words.
         rule: String,
-        /// Who may not be promoted, and why.
-        refused: Vec<(Site, Refusal)>,
     },
     /// Candidates of which each has what the other lacks.
     IncomparableCandidates {
@@ -210,13 +208,6 @@ pub enum Notice {
     AuthorityCorrupt {
         /// Which part, and why.
         because: String,
-    },
-    /// The name points elsewhere.
-    DnsFlipped {
-        /// Where to.
-        site: Site,
-        /// When.
-        at: Wall,
     },
 }
 

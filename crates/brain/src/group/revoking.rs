@@ -131,10 +131,14 @@ impl Group {
             Aim::Back(member) => Ok(only(member)),
         };
         match chosen {
-            Ok(Chosen { member, given_up, unapplied, drain, .. }) => {
+            Ok(chosen) => {
                 // Only a drain that was given up gives anything up; what else is pending is applied before the cut.
-                let unapplied = if matches!(drain, Progress::GaveUp(_)) { unapplied } else { GtidSet::new() };
-                self.give(now, record, &release, &member, given_up, unapplied, plan);
+                let gave_up = matches!(chosen.drain, Progress::GaveUp(_));
+                let unapplied = if gave_up { chosen.unapplied.clone() } else { GtidSet::new() };
+                self.give(now, record, &release, &chosen.member, chosen.given_up.clone(), unapplied, plan);
+                if plan.record_changed() {
+                    tell_choice(chosen, plan);
+                }
             }
             Err(obstacle) => {
                 self.obstacle = Some(obstacle);
@@ -400,6 +404,16 @@ impl Group {
             kept.site_mut(&site).divergent = set;
         }
     }
+}
+
+/// By which rule the site was chosen, and what the choice could not compare.
+fn tell_choice(chosen: Chosen, plan: &mut Plan) {
+    let (doubtful, rule) = (chosen.is_doubtful(), chosen.rule.to_string());
+    if doubtful {
+        let site = chosen.member.site.clone();
+        plan.say(Notice::IncomparableCandidates { chosen: site, differences: chosen.incomparable });
+    }
+    plan.say(Notice::CandidateChosen { member: chosen.member, rule });
 }
 
 fn write_proof(record: &Record, release: &Release, plan: &mut Plan) {

@@ -239,3 +239,20 @@ fn a_pod_that_is_being_deleted_is_not_taken_in() {
     stage.tell(crate::group::input::Input::Estate(Box::new(estate)));
     assert!(stage.play(MINUTE, lists), "{:?}", stage.store.record);
 }
+
+#[test]
+fn people_are_told_by_which_rule_a_site_was_chosen_and_what_could_not_be_compared() {
+    for (fra, doubtful) in [("1:1-11", true), ("1:1-10", false)] {
+        let mut stage = running(&["iad", "pdx", "fra"]);
+        for (name, executed) in [("pdx", "1:1-10:12"), ("fra", fra)] {
+            let actor = stage.actors.get_mut(&site(name)).expect("an actor");
+            actor.facts.data.as_mut().expect("data").executed = set(executed);
+        }
+        stage.told.clear();
+        stage.kill(&site("iad"));
+        assert!(stage.play(MINUTE, |stage| stage.writer().is_some_and(|now| now != site("iad"))), "{fra}");
+        let told = told(&stage);
+        assert!(told.contains(&"CandidateChosen".to_owned()), "{fra}: {told:?}");
+        assert_eq!(told.contains(&"IncomparableCandidates".to_owned()), doubtful, "{fra}: {told:?}");
+    }
+}
