@@ -1,0 +1,1 @@
+//! Every metric and log event of Bloodraven, declared once.
