@@ -1,0 +1,1 @@
+//! Names, labels and series, as Prometheus sees them.

@@ -1,0 +1,1 @@
+//! The reference pages of metrics and log events, written from their tables.
