@@ -11,9 +11,11 @@
 //! | [`status`] | what the brain keeps | status and annotations, and back, exactly |
 //! | [`requests`] | annotations | typed requests |
 //! | [`report`] | what a leader has seen | the rest of status, for people alone |
+//! | [`conditions`] | what a leader has seen | conditions: one answer per question |
 
 #![forbid(unsafe_code)]
 
+pub mod conditions;
 mod measure;
 pub mod report;
 pub mod requests;

@@ -3,8 +3,7 @@
 //! In: the group's leader, the moment, and what only the hands know. Out: fields of status. Must not: be read back, change
 //! what is kept ([`crate::status`] writes that), or show as known what is not.
 //!
-//! Conditions have their place in `status.conditions` and are not written here yet: they are made from the leader's own
-//! summary, and what is there is left as it is.
+//! Conditions are written by [`crate::conditions::show`], which needs what only the hands know of the whole group.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +19,7 @@ use bloodraven_brain::site::Pair;
 use bloodraven_brain::time::{Boot, Millis, Now, Wall};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::conditions::answers::phase_of;
 use crate::measure::{count, timestamp};
 use crate::words::Word;
 
@@ -161,6 +161,11 @@ const fn fenced_by(by: FencedBy) -> &'static str {
 
 fn show_cache(group: &Group, cache: &mut DragonflyStatus) {
     cache.enabled = group.spec.cache.is_some();
+    if let Some(kept) = group.kept() {
+        let report = group.cache_report(&kept);
+        cache.phase = phase_of(report.phase);
+        cache.message = report.message;
+    }
     let mut sites = Vec::new();
     for wanted in group.spec.sites.iter().filter(|_| cache.enabled) {
         let said = group.seen.site(&wanted.site).and_then(|seen| seen.cache.as_ref());

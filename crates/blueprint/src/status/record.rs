@@ -122,14 +122,17 @@ fn write_proof(proof: &Proof) -> Result<shown::ReleaseProof, Fault> {
     let Proof { kind, about, at } = proof;
     let shown::InstanceRef { site, instance } = write_member(about)?;
     let evidence = match kind {
-        ProofKind::FencedBySidecar => "its own sidecar acknowledged the revocation, fenced",
-        ProofKind::ProcessEnded => "the instance has ended and cannot start again",
-        ProofKind::LeaseExpired => "nobody is left to prolong its lease, and the lease has run out",
-        ProofKind::Assumed => {
-            "the time of a lease has passed without enough acknowledgements; promotion.proof allows it"
+        ProofKind::FencedBySidecar => format!("the sidecar of {about} itself acknowledged the revocation, fenced"),
+        ProofKind::ProcessEnded => format!("{about} has ended: nothing of it runs or can start again"),
+        ProofKind::LeaseExpired => {
+            format!("nobody is left who could prolong the lease of {about}, and the lease had run out by {at}")
         }
+        ProofKind::Assumed => format!(
+            "the time of a lease had passed by {at} without enough acknowledgements about {about}; \
+             spec.promotion.proof: BestEffort allows it"
+        ),
     };
-    Ok(shown::ReleaseProof { kind: kind.twin(), site, instance, at: measure::time(*at), evidence: evidence.to_owned() })
+    Ok(shown::ReleaseProof { kind: kind.twin(), site, instance, at: measure::time(*at), evidence })
 }
 
 fn read_proof(proof: &shown::ReleaseProof) -> Result<Proof, Fault> {

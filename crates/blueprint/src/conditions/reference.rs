@@ -1,0 +1,1 @@
+//! The page `docs/reference/conditions.md`, written from the lists of reasons.
