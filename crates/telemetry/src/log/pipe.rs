@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 /// Lines that may wait: a few seconds of the worst noise, some megabytes.
@@ -14,6 +14,9 @@ pub(super) const MOST_WAITING: usize = 4096;
 
 /// How long the end of the process waits for the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// How often a full queue is looked at in that time.
+const TRIES: u32 = 50;
 
 enum Parcel {
     Line(String),
@@ -61,8 +64,18 @@ impl Pipe {
 impl Drop for Guard {
     fn drop(&mut self) {
         let (done, seen) = sync_channel(1);
-        if self.queue.try_send(Parcel::Flush(done)).is_ok() {
-            let _ = seen.recv_timeout(LAST_LINES);
+        let mut parcel = Parcel::Flush(done);
+        // A full queue is being emptied; looked at again until the second is over.
+        for _ in 0..TRIES {
+            parcel = match self.queue.try_send(parcel) {
+                Ok(()) => {
+                    let _ = seen.recv_timeout(LAST_LINES);
+                    return;
+                }
+                Err(TrySendError::Disconnected(_)) => return,
+                Err(TrySendError::Full(parcel)) => parcel,
+            };
+            let _ = seen.recv_timeout(LAST_LINES / TRIES);
         }
     }
 }
