@@ -4,6 +4,7 @@
 //! Must not: block, decide, or be needed: an operator without ears works the same.
 
 use crate::world::{Event, GroupId};
+use bloodraven_blueprint::conditions::Hands;
 use bloodraven_brain::group::input::Saw;
 use bloodraven_brain::group::{Group, Notice};
 use bloodraven_brain::lease;
@@ -18,6 +19,11 @@ pub trait Ears: Send + Sync + 'static {
 
     /// The leader as it is: on each change, and at least once a second while this process leads.
     fn glance(&self, id: &GroupId, now: Now, group: &Group) -> Vec<Event>;
+
+    /// What the hands know beside what they tell the brain, whenever it changed: conditions are made of it, too.
+    fn hands(&self, id: &GroupId, known: &Hands) {
+        let _ = (id, known);
+    }
 
     /// The group's spec is refused (the last valid one stays in force), or none: it is fine again.
     fn spec_refused(&self, id: &GroupId, now: Now, because: Option<&str>) -> Vec<Event>;
@@ -46,7 +52,7 @@ pub trait Ears: Send + Sync + 'static {
     /// An HTTP request was answered.
     fn answered(&self, handler: &'static str, method: &str, status: u16, took: Duration);
 
-    /// So many clients follow over WebSockets.
+    /// So many clients follow over `WebSockets`.
     fn followers(&self, clients: usize);
 
     /// Every series, as Prometheus reads it.

@@ -5,5 +5,21 @@
 
 #![forbid(unsafe_code)]
 
+mod beats;
+mod directory;
 pub mod ears;
+mod election;
+mod group;
+mod guard;
+mod http;
+mod object;
+mod run;
+pub mod servers;
+pub mod settings;
+pub mod sql;
+mod tasks;
+pub mod tell;
 pub mod world;
+
+pub use run::{run, run_with};
+pub use settings::{Error, Listeners, Settings};

@@ -1,0 +1,532 @@
+//! The leader of one group for one reign: owns the brain's state, feeds it whatever happens, and has its commands done.
+//!
+//! In: its inbox, the time, the group's object, the reign. Out: commands to its hands, answers to questions, notices to
+//! whoever listens. Must not: wait for any hand, or do anything that a step did not command.
+
+use super::informer::{self, Network};
+use super::lanes::{Job, Lanes};
+use super::poller::{self, Rounds};
+use super::report::{self, Sight};
+use super::sidecar::{self, Line, Said};
+use super::spec::Valid;
+use super::store::{self, ToStore};
+use super::words::{self, Memory};
+use super::{Common, Shared};
+use crate::beats::Beat;
+use crate::election::Reign;
+use crate::object::Object;
+use crate::servers::Servers;
+use crate::tasks::{Owned, own};
+use crate::world::World;
+use bloodraven_blueprint::conditions::Hands;
+use bloodraven_blueprint::report::Beside;
+use bloodraven_blueprint::requests;
+use bloodraven_brain::authority::Answer;
+use bloodraven_brain::fence::ReplyId;
+use bloodraven_brain::group::input::{Saved, Saw, Word};
+use bloodraven_brain::group::{Command, Group, Input, Outward, WorkId};
+use bloodraven_brain::message::{Question, QuestionId};
+use bloodraven_brain::name::Site;
+use bloodraven_brain::time::{Boot, Millis, Now};
+use bloodraven_wire::Nonce;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+/// The brain hears at least so often that time has passed.
+const TICK: Duration = Duration::from_millis(250);
+
+/// What waits for the leader; who finds it full waits, or is told to come again.
+const INBOX: usize = 1024;
+
+/// People see the leader at least so often.
+const GLANCE: Millis = Millis(1000);
+
+/// Exchanges with one sidecar at a time: one that hangs lasts 2 s, and pushes come twice a second.
+const EXCHANGES: usize = 8;
+
+/// Errands at a time: requests removed, pods released.
+const ERRANDS: usize = 16;
+
+/// Questions that wait for an answer, of each kind; a group has a few sites, and each asks one at a time.
+const QUESTIONS: usize = 256;
+
+/// Whatever reaches a leader.
+pub(crate) enum ToLeader {
+    /// As it is.
+    Input(Input),
+    /// A poll ended; `beside`: the server's id, and whether it takes no more clients.
+    Polled { site: Site, began_under: u64, saw: Saw, beside: Option<(Option<u32>, bool)> },
+    /// A sidecar acknowledged.
+    Heard(Box<HeardFrom>),
+    /// A sidecar asks.
+    Asked(Asked),
+    /// Why things are as they are.
+    Why(oneshot::Sender<Value>),
+    /// The leader as it is, to be tried out.
+    Copy(oneshot::Sender<(Group, Now)>),
+}
+
+/// A sidecar's question, and where its answer goes; an answer of none: nothing is known yet.
+pub(crate) struct Asked {
+    pub(crate) question: Question,
+    pub(crate) reply: oneshot::Sender<Option<Box<Answer>>>,
+}
+
+/// What a sidecar said, and handed on.
+pub(crate) struct HeardFrom {
+    pub(crate) words: Vec<Word>,
+    /// The nonce of the question that rode along.
+    pub(crate) riding: Option<(QuestionId, Nonce)>,
+    /// What was said for people.
+    pub(crate) beside: Vec<(Site, Beside)>,
+}
+
+/// See above.
+pub(super) struct Leader<W, S> {
+    common: Arc<Common<W, S>>,
+    shared: Arc<Shared>,
+    reign: Reign,
+    group: Group,
+    valid: Arc<Valid>,
+    /// The epoch that is known to be stored, for those who begin something under it.
+    epoch: Arc<AtomicU64>,
+    sites: BTreeMap<Site, SiteHands>,
+    declared: watch::Sender<Vec<Site>>,
+    network: watch::Sender<Network>,
+    inbox: mpsc::Sender<ToLeader>,
+    taken: mpsc::Receiver<ToLeader>,
+    store: mpsc::Sender<ToStore>,
+    sights: watch::Sender<Option<Arc<Sight>>>,
+    outward: watch::Sender<Option<Arc<Outward>>>,
+    exchanges: JoinSet<()>,
+    errands: JoinSet<()>,
+    askers: BTreeMap<ReplyId, oneshot::Sender<Option<Box<Answer>>>>,
+    riding: BTreeMap<QuestionId, Nonce>,
+    next: u64,
+    memory: Memory,
+    beside: BTreeMap<Site, Beside>,
+    /// Sites whose server takes no more clients.
+    exhausted: BTreeSet<Site>,
+    hands: Hands,
+    glanced: Option<Boot>,
+    beat: Beat,
+    _tasks: [Owned; 3],
+}
+
+/// What belongs to one site.
+struct SiteHands {
+    every: Millis,
+    lanes: Lanes,
+    exchanges: Arc<tokio::sync::Semaphore>,
+    _poller: Owned,
+}
+
+impl<W: World, S: Servers> Leader<W, S> {
+    pub(super) fn new(common: &Arc<Common<W, S>>, shared: &Arc<Shared>, reign: Reign, valid: Arc<Valid>) -> Self {
+        let (inbox, taken) = mpsc::channel(INBOX);
+        let (store, wishes) = mpsc::channel(4);
+        let declared = watch::Sender::new(valid.spec.names());
+        let (network, sights, outward) = (watch::Sender::new(None), watch::Sender::new(None), watch::Sender::new(None));
+        let (c, s) = (|| Arc::clone(common), || Arc::clone(shared));
+        let tasks = [
+            own(informer::inform(c(), s(), declared.subscribe(), network.clone(), inbox.clone())),
+            own(store::run(c(), s(), inbox.clone(), wishes, sights.subscribe())),
+            own(show(c(), s(), outward.subscribe(), inbox.clone())),
+        ];
+        let group = Group::new(valid.spec.clone(), common.world.now().boot);
+        Self {
+            common: c(),
+            shared: s(),
+            reign,
+            group,
+            valid,
+            epoch: Arc::default(),
+            sites: BTreeMap::new(),
+            declared,
+            network,
+            inbox,
+            taken,
+            store,
+            sights,
+            outward,
+            exchanges: JoinSet::new(),
+            errands: JoinSet::new(),
+            askers: BTreeMap::new(),
+            riding: BTreeMap::new(),
+            next: 0,
+            memory: Memory::default(),
+            beside: BTreeMap::new(),
+            exhausted: BTreeSet::new(),
+            hands: Hands::default(),
+            glanced: None,
+            beat: common.beats.begin(format!("group {}", shared.id), Millis::from_secs(1)),
+            _tasks: tasks,
+        }
+    }
+
+    /// Until the reign is over.
+    pub(super) async fn lead(mut self, mut reigns: watch::Receiver<Option<Reign>>) {
+        let mut told = self.shared.told.clone();
+        let mut secrets = self.shared.secrets.subscribe();
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        self.tend_sites();
+        self.feed(Input::Leads(Some(self.reign.until)));
+        self.take_object(&Arc::clone(&told.borrow_and_update()));
+        self.shared.reign(self.inbox.clone());
+        loop {
+            self.beat.beat();
+            tokio::select! {
+                biased;
+                changed = reigns.changed() => {
+                    let reign = *reigns.borrow_and_update();
+                    match reign.filter(|reign| changed.is_ok() && reign.number == self.reign.number) {
+                        Some(reign) => self.feed(Input::Leads(Some(reign.until))),
+                        None => return,
+                    }
+                }
+                _ = ticks.tick() => self.feed(Input::Tick),
+                changed = told.changed() => {
+                    let object = Arc::clone(&told.borrow_and_update());
+                    if changed.is_err() || object.deleting {
+                        return;
+                    }
+                    self.take_object(&object);
+                }
+                Ok(()) = secrets.changed() => self.take_secrets(&Arc::clone(&told.borrow())),
+                Some(what) = self.taken.recv() => self.take(what),
+            }
+            self.glance(false);
+        }
+    }
+
+    fn take(&mut self, what: ToLeader) {
+        match what {
+            ToLeader::Input(input) => self.feed(input),
+            ToLeader::Polled { site, began_under, saw, beside } => {
+                if let Some((server_id, exhausted)) = beside {
+                    self.beside.entry(site.clone()).or_default().server_id = server_id;
+                    if exhausted {
+                        self.exhausted.insert(site.clone())
+                    } else {
+                        self.exhausted.remove(&site)
+                    };
+                }
+                self.feed(Input::Polled { site, began_under, saw });
+                self.glance(true);
+            }
+            ToLeader::Heard(heard) => {
+                let HeardFrom { words, riding, beside } = *heard;
+                for (site, said) in beside {
+                    let known = self.beside.entry(site).or_default();
+                    *known = Beside { server_id: known.server_id, ..said };
+                }
+                if let Some((id, nonce)) = riding {
+                    bound(&mut self.riding, QUESTIONS);
+                    self.riding.insert(id, nonce);
+                }
+                for word in words {
+                    self.feed(Input::Heard(Box::new(word)));
+                }
+            }
+            ToLeader::Asked(Asked { mut question, reply }) => {
+                bound(&mut self.askers, QUESTIONS);
+                let id = self.number();
+                question.id = QuestionId(id);
+                self.askers.insert(ReplyId(id), reply);
+                self.feed(Input::Asked { question, reply: ReplyId(id) });
+            }
+            // Who asked may be gone.
+            ToLeader::Why(reply) => drop(reply.send(words::why(&self.group, &self.memory, self.common.world.now()))),
+            ToLeader::Copy(reply) => drop(reply.send((self.group.clone(), self.common.world.now()))),
+        }
+    }
+
+    /// What an admin wants may have changed: the spec, the requests.
+    fn take_object(&mut self, object: &Object) {
+        if let Some(valid) = self.shared.take_spec(&self.common)
+            && !Arc::ptr_eq(&valid, &self.valid)
+        {
+            self.valid = valid;
+        }
+        self.declared.send_if_modified(|declared| {
+            let names = self.valid.spec.names();
+            let news = *declared != names;
+            *declared = names;
+            news
+        });
+        if self.group.spec != self.valid.spec {
+            self.feed(Input::Spec(Box::new(self.valid.spec.clone())));
+        }
+        let requests = requests::read(&object.annotations);
+        if self.group.seen.requests != requests {
+            self.feed(Input::Requests(Box::new(requests)));
+        }
+        self.tend_sites();
+    }
+
+    /// The secrets are others; whether there is a replication account is part of the spec.
+    fn take_secrets(&mut self, object: &Object) {
+        self.take_object(object);
+        self.feed(Input::CredentialsChanged);
+    }
+
+    /// Every declared site has hands, and no other.
+    fn tend_sites(&mut self) {
+        let spec = &self.valid.spec;
+        let every = spec.poll_interval;
+        self.sites.retain(|site, hands| spec.site(site).is_some() && hands.every == every);
+        for site in spec.names() {
+            if self.sites.contains_key(&site) {
+                continue;
+            }
+            let (network, inbox) = (self.network.subscribe(), self.inbox.clone());
+            let lanes = Lanes::begin(&self.common, &self.shared, &site, &network, &inbox);
+            let rounds = Rounds { site: site.clone(), every, epoch: Arc::clone(&self.epoch), network, inbox };
+            let poller = own(poller::poll(Arc::clone(&self.common), Arc::clone(&self.shared), rounds));
+            let exchanges = Arc::new(tokio::sync::Semaphore::new(EXCHANGES));
+            self.sites.insert(site, SiteHands { every, lanes, exchanges, _poller: poller });
+        }
+    }
+
+    /// One step of the brain, and what it wants done.
+    fn feed(&mut self, input: Input) {
+        let now = self.common.world.now();
+        let step = self.group.step(now, input);
+        self.epoch.store(self.group.kept().map_or(0, |kept| kept.epoch()), Ordering::SeqCst);
+        if !step.notices.is_empty() {
+            for notice in &step.notices {
+                self.memory.take(now, notice);
+            }
+            let events = self.common.ears.notices(&self.shared.id, now, &self.group, &step.notices);
+            self.shared.write(events);
+            self.glanced = None;
+        }
+        for command in step.commands {
+            self.command(command);
+        }
+    }
+
+    /// Leadership is looked at here, and by each hand again at its last moment.
+    fn command(&mut self, command: Command) {
+        if !self.common.leadership.holds() {
+            return;
+        }
+        match command {
+            // Not taken: asked for again when it is overdue.
+            Command::Load => drop(self.store.try_send(ToStore::Load)),
+            Command::Save { id, kept } => {
+                let base = self.group.kept().unwrap_or_default();
+                if self.store.try_send(ToStore::Save { id, kept, base }).is_err() {
+                    self.tell_myself(Input::Saved { id, saved: Saved::Unknown });
+                }
+            }
+            Command::Push { to, view } => self.say(to, Said::Push(view)),
+            Command::Probe { to } => self.say(to, Said::Probe),
+            Command::Grant(grant) => {
+                if let Some(nonce) = self.riding.remove(&grant.id) {
+                    self.say(grant.to.site.clone(), Said::Grant(grant, nonce));
+                }
+            }
+            Command::Answer { reply, answer } => {
+                if let Some(asker) = self.askers.remove(&reply) {
+                    // Who asked may be gone.
+                    drop(asker.send(answer));
+                }
+            }
+            Command::Work { id, site, server, task, within } => {
+                let until = Instant::now() + Duration::from_millis(within.0);
+                self.work(&site, Job { id, server, task, until });
+            }
+            Command::Show(outward) => drop(self.outward.send_replace(Some(Arc::from(outward)))),
+            errand => self.errand(errand),
+        }
+    }
+
+    fn work(&mut self, site: &Site, job: Job) {
+        let id: WorkId = job.id;
+        let because = match self.sites.get(site) {
+            Some(hands) => match hands.lanes.take(job) {
+                Ok(()) => return,
+                Err(_) => "its lane is full",
+            },
+            None => "the site is not declared",
+        };
+        let outcome = bloodraven_brain::group::input::Outcome::Failed(because.to_owned());
+        self.tell_myself(Input::Done { id, outcome });
+    }
+
+    /// Through the inbox: a step is not taken inside another. When it is full the brain finds out by its own bounds.
+    fn tell_myself(&self, input: Input) {
+        let _ = self.inbox.try_send(ToLeader::Input(input));
+    }
+
+    /// Says something to a site's sidecar, beside everything else.
+    fn say(&mut self, to: Site, said: Said) {
+        while self.exchanges.try_join_next().is_some() {}
+        let id = QuestionId(self.number());
+        let addresses = self.network.borrow().as_ref().and_then(|network| network.get(&to).cloned());
+        let secrets = self.shared.secrets.borrow().clone();
+        let room = self.sites.get(&to).and_then(|hands| Arc::clone(&hands.exchanges).try_acquire_owned().ok());
+        let (Some(addresses), Some(secrets), Some(room)) = (addresses, secrets, room) else {
+            return self.tell_myself(Input::PushFailed { to });
+        };
+        let line = Line {
+            client: self.common.client.clone(),
+            site: to,
+            at: addresses.sidecar,
+            group: self.shared.uid.clone(),
+            keys: secrets.keys.clone(),
+            id,
+            observed: self.common.world.now().wall,
+        };
+        let (leadership, inbox) = (self.common.leadership.clone(), self.inbox.clone());
+        self.exchanges.spawn(async move {
+            let heard = match leadership.guard(sidecar::say(&line, &said)).await {
+                Ok(Ok(message)) => ToLeader::Heard(Box::new(HeardFrom::new(&line.site, message))),
+                Ok(Err(unheard)) => {
+                    tracing::debug!(site = %line.site, error = %unheard, "a sidecar did not acknowledge");
+                    ToLeader::Input(Input::PushFailed { to: line.site })
+                }
+                Err(_) => return,
+            };
+            drop(room);
+            // The leader is gone.
+            let _ = inbox.send(heard).await;
+        });
+    }
+
+    /// Done beside everything else; asked for again until it is seen to be done.
+    fn errand(&mut self, command: Command) {
+        while self.errands.try_join_next().is_some() {}
+        if self.errands.len() >= ERRANDS {
+            return;
+        }
+        let (common, id) = (Arc::clone(&self.common), self.shared.id.clone());
+        self.errands.spawn(async move { super::errand::run(&common, &id, command).await });
+    }
+
+    /// Lets people see the leader: after each poll, after each notice, and at least once a second.
+    fn glance(&mut self, polled: bool) {
+        let now = self.common.world.now();
+        let due = self.glanced.is_none_or(|at| now.boot >= at + GLANCE);
+        if !due && !polled {
+            return;
+        }
+        self.note_hands();
+        let sight = Sight {
+            group: self.group.clone(),
+            now,
+            generation: self.valid.generation,
+            beside: self.beside.clone(),
+            hands: self.hands.clone(),
+        };
+        if due {
+            self.glanced = Some(now.boot);
+            self.shared.write(self.common.ears.glance(&self.shared.id, now, &self.group));
+        }
+        let whole = report::whole(&sight);
+        self.sights.send_replace(Some(Arc::new(sight)));
+        if polled && self.common.hub.receiver_count() > 0 {
+            let text = report::follow(&self.shared.id, &whole, now.wall);
+            // Nobody follows any more.
+            let _ = self.common.hub.send(text.into());
+        }
+        self.shared.outlook.send_replace(Some(Arc::new(whole)));
+    }
+
+    /// What only the hands know of the whole group.
+    fn note_hands(&mut self) {
+        let full: Vec<&str> = self.exhausted.iter().map(Site::as_str).collect();
+        let connections_exhausted = (!full.is_empty())
+            .then(|| format!("{} takes no more clients; raise max_connections or end idle sessions", full.join(", ")));
+        let invalid_spec = super::lock(&self.shared.refused).clone();
+        let known = Hands { invalid_spec, connections_exhausted, ..Hands::default() };
+        if known != self.hands {
+            self.common.ears.hands(&self.shared.id, &known);
+            self.hands = known;
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+}
+
+impl HeardFrom {
+    fn new(site: &Site, message: bloodraven_wire::AckMessage) -> Self {
+        let bloodraven_wire::AckMessage { group: _, ack, details, question, relayed } = message;
+        let riding = question.as_ref().map(|riding| (riding.question.id, riding.nonce));
+        let mut beside = vec![(site.clone(), in_status(details))];
+        let question = question.map(|riding| riding.question);
+        let mut words = vec![Word { ack, lay: Millis(0), via: None, question }];
+        for bloodraven_wire::message::Relayed { ack, details, age } in relayed {
+            if ack.from.site != *site {
+                beside.push((ack.from.site.clone(), in_status(details)));
+            }
+            words.push(Word { ack, lay: age, via: Some(site.clone()), question: None });
+        }
+        Self { words, riding, beside }
+    }
+}
+
+fn in_status(details: bloodraven_wire::message::Details) -> Beside {
+    let pair = |pair: bloodraven_wire::message::Variables| bloodraven_brain::site::Pair {
+        read_only: pair.read_only,
+        super_read_only: pair.super_read_only,
+    };
+    Beside {
+        server_id: None,
+        version: details.version,
+        pair: details.variables.map(pair),
+        lease_remaining: details.lease_remaining,
+    }
+}
+
+/// The oldest go when there are too many.
+fn bound<K: Ord + Copy, V>(map: &mut BTreeMap<K, V>, most: usize) {
+    while map.len() >= most {
+        map.pop_first();
+    }
+}
+
+/// Makes the outside look as wanted; a newer wish takes the place of an older one that is not fulfilled yet.
+async fn show<W: World, S: Servers>(
+    common: Arc<Common<W, S>>,
+    shared: Arc<Shared>,
+    mut wanted: watch::Receiver<Option<Arc<Outward>>>,
+    inbox: mpsc::Sender<ToLeader>,
+) {
+    while wanted.changed().await.is_ok() {
+        let Some(wish) = wanted.borrow_and_update().clone() else { continue };
+        let call = common.leadership.guard(common.world.show(&shared.id, &wish));
+        let shown = tokio::select! {
+            shown = tokio::time::timeout(super::STORE_BOUND, call) => shown,
+            () = other_wish(&mut wanted, &wish) => continue,
+        };
+        match shown {
+            Ok(Ok(Ok(shown))) => {
+                if inbox.send(ToLeader::Input(Input::Shown(shown))).await.is_err() {
+                    return;
+                }
+            }
+            Ok(Err(_)) => {}
+            Ok(Ok(Err(_))) | Err(_) => common.ears.write_failed("outward"),
+        }
+    }
+}
+
+/// Ends when something else is wanted; the same wish again is being fulfilled already.
+async fn other_wish(wanted: &mut watch::Receiver<Option<Arc<Outward>>>, wish: &Outward) {
+    if wanted.wait_for(|next| next.as_deref().is_some_and(|next| next != wish)).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    wanted.mark_changed();
+}

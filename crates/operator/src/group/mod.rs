@@ -1,0 +1,228 @@
+//! One group, on every replica of the operator: its secrets, its spec, and, while this process leads, its leader.
+//!
+//! In: the group's object as it changes, reigns. Out: a leader for each reign; what `/active-site` and `/status` need of a
+//! group, leader or not. Must not: let one group's trouble reach another.
+
+mod errand;
+mod informer;
+mod lanes;
+mod leader;
+mod poller;
+mod report;
+mod secrets;
+mod sidecar;
+mod spec;
+mod store;
+mod words;
+
+pub(crate) use leader::{Asked, ToLeader};
+pub(crate) use report::entry;
+pub(crate) use sidecar::{client, reason};
+pub(crate) use words::forecast;
+
+use crate::beats::Beats;
+use crate::ears::Ears;
+use crate::election::Reign;
+use crate::guard::Leadership;
+use crate::http::replay::Replay;
+use crate::object::Object;
+use crate::servers::Servers;
+use crate::tasks::{again_after_panics, own};
+use crate::world::{Event, GroupId, Secrets, World};
+use bloodraven_wire::GroupUid;
+use serde_json::Value;
+use spec::Valid;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, broadcast, mpsc, watch};
+use tokio::time::timeout;
+
+/// How long a call to the store may take.
+const STORE_BOUND: Duration = Duration::from_secs(5);
+
+/// Events that wait to be written; more than that is noise, and it is in the log.
+const EVENTS: usize = 128;
+
+/// What all groups share.
+pub(crate) struct Common<W, S> {
+    pub(crate) world: Arc<W>,
+    pub(crate) servers: Arc<S>,
+    pub(crate) client: reqwest::Client,
+    pub(crate) leadership: Leadership,
+    pub(crate) reigns: watch::Receiver<Option<Reign>>,
+    /// How many groups are being led.
+    pub(crate) leading: watch::Sender<usize>,
+    pub(crate) beats: Beats,
+    pub(crate) ears: Arc<dyn Ears>,
+    /// For those who follow over `WebSockets`.
+    pub(crate) hub: broadcast::Sender<Arc<str>>,
+}
+
+/// What the rest of the process knows of one group.
+pub(crate) struct Shared {
+    pub(crate) id: GroupId,
+    pub(crate) uid: GroupUid,
+    pub(crate) told: watch::Receiver<Arc<Object>>,
+    pub(crate) secrets: watch::Sender<Option<Arc<Secrets>>>,
+    /// Somebody was refused: read the secrets again.
+    pub(crate) reread: Notify,
+    /// The last spec that could be taken.
+    valid: Mutex<Option<Arc<Valid>>>,
+    /// Why the present spec is not it.
+    refused: Mutex<Option<String>>,
+    /// The leader's inbox; none: this process does not lead, or not yet.
+    leader: Mutex<Option<mpsc::Sender<ToLeader>>>,
+    /// The leader's picture, as `/status` shows it.
+    pub(crate) outlook: watch::Sender<Option<Arc<Value>>>,
+    /// Nonces of questions that were answered.
+    pub(crate) answered: Mutex<Replay>,
+    events: mpsc::Sender<Event>,
+}
+
+/// Attends to one group until dropped.
+pub(crate) fn attend<W: World, S: Servers>(
+    common: &Arc<Common<W, S>>,
+    id: GroupId,
+    uid: GroupUid,
+    told: watch::Receiver<Arc<Object>>,
+) -> (Arc<Shared>, crate::tasks::Owned) {
+    let (events, written) = mpsc::channel(EVENTS);
+    let shared = Arc::new(Shared {
+        id,
+        uid,
+        told,
+        secrets: watch::Sender::new(None),
+        reread: Notify::new(),
+        valid: Mutex::default(),
+        refused: Mutex::default(),
+        leader: Mutex::default(),
+        outlook: watch::Sender::new(None),
+        answered: Mutex::default(),
+        events,
+    });
+    let (common, group) = (Arc::clone(common), Arc::clone(&shared));
+    let task = own(async move {
+        let _secrets = own(secrets::keep(Arc::clone(&common), Arc::clone(&group)));
+        let _events = own(write_events(Arc::clone(&common), group.id.clone(), written));
+        let name = format!("group {}", group.id);
+        again_after_panics(&name, &common.ears, || lead_whenever_elected(Arc::clone(&common), Arc::clone(&group)))
+            .await;
+    });
+    (shared, task)
+}
+
+/// Reign after reign.
+async fn lead_whenever_elected<W: World, S: Servers>(common: Arc<Common<W, S>>, shared: Arc<Shared>) {
+    let mut reigns = common.reigns.clone();
+    let mut told = shared.told.clone();
+    loop {
+        let Ok(Some(reign)) = reigns.wait_for(Option::is_some).await.map(|reign| *reign) else { return };
+        told.borrow_and_update();
+        if let Some(valid) = shared.take_spec(&common) {
+            let _count = Counted::new(&common.leading);
+            let leader = leader::Leader::new(&common, &shared, reign, valid);
+            tokio::select! {
+                () = reign_over(reigns.clone(), reign.number) => {}
+                () = leader.lead(reigns.clone()) => {}
+            }
+            shared.retire();
+            common.ears.forget(&shared.id);
+        }
+        // A spec that can be taken, or the next reign.
+        tokio::select! {
+            changed = told.changed() => if changed.is_err() { return },
+            () = reign_over(reigns.clone(), reign.number) => {}
+        }
+    }
+}
+
+async fn reign_over(mut reigns: watch::Receiver<Option<Reign>>, number: u64) {
+    // An error: the election is gone, and with it every reign.
+    let _ = reigns.wait_for(|reign| reign.is_none_or(|reign| reign.number != number)).await;
+}
+
+/// Counts the groups that are led.
+struct Counted(watch::Sender<usize>);
+
+impl Counted {
+    fn new(leading: &watch::Sender<usize>) -> Self {
+        leading.send_modify(|groups| *groups += 1);
+        Self(leading.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.send_modify(|groups| *groups = groups.saturating_sub(1));
+    }
+}
+
+/// One at a time, each with a bound; one that cannot be written is lost, and counted.
+async fn write_events<W: World, S: Servers>(common: Arc<Common<W, S>>, id: GroupId, mut events: mpsc::Receiver<Event>) {
+    while let Some(event) = events.recv().await {
+        let write = timeout(STORE_BOUND, common.leadership.guard(common.world.record_event(&id, &event)));
+        match write.await {
+            Ok(Ok(Ok(())) | Err(_)) => {}
+            Ok(Ok(Err(_))) | Err(_) => common.ears.write_failed("event"),
+        }
+    }
+}
+
+impl Shared {
+    /// Puts a question to the leader; what comes back says whether there is one that can take it.
+    pub(crate) fn ask(&self, what: ToLeader) -> Result<(), ToLeader> {
+        let leader = lock(&self.leader).clone();
+        match leader {
+            Some(leader) => leader.try_send(what).map_err(|error| match error {
+                mpsc::error::TrySendError::Full(what) | mpsc::error::TrySendError::Closed(what) => what,
+            }),
+            None => Err(what),
+        }
+    }
+
+    fn reign(&self, inbox: mpsc::Sender<ToLeader>) {
+        *lock(&self.leader) = Some(inbox);
+    }
+
+    fn retire(&self) {
+        *lock(&self.leader) = None;
+        self.outlook.send_replace(None);
+    }
+
+    /// Events beyond the bound are dropped: they are in the log.
+    fn write(&self, events: Vec<Event>) {
+        for event in events {
+            let _ = self.events.try_send(event);
+        }
+    }
+
+    /// The spec as it stands, or the last one that could be taken; none: nothing can be led.
+    fn take_spec<W: World, S: Servers>(&self, common: &Common<W, S>) -> Option<Arc<Valid>> {
+        let object = Arc::clone(&self.told.borrow());
+        if object.deleting {
+            return None;
+        }
+        let mut valid = lock(&self.valid);
+        let replication = self.secrets.borrow().as_ref().is_some_and(|secrets| secrets.replication.is_some());
+        let now = common.world.now();
+        let refused = match spec::read(&object, valid.as_deref(), now.wall, replication) {
+            Ok(read) => {
+                if let Some(read) = read {
+                    *valid = Some(Arc::new(read));
+                }
+                None
+            }
+            Err(because) => Some(because),
+        };
+        let mut known = lock(&self.refused);
+        if *known != refused {
+            self.write(common.ears.spec_refused(&self.id, now, refused.as_deref()));
+            *known = refused;
+        }
+        valid.clone()
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,148 @@
+//! Words between the leader and a site's sidecar, over HTTP, signed both ways.
+//!
+//! In: a view to be pushed, a grant, or the wish to know who is there. Out: the sidecar's acknowledgement with those that it
+//! hands on. Must not: take more than 2 s, read more than an envelope can hold, or believe what is not signed under the
+//! nonce that was sent.
+//!
+//! | what | request | answer |
+//! |---|---|---|
+//! | push | `POST /authority`, a view | 200 with an acknowledgement |
+//! | grant | `POST /authority`, a grant under the question's nonce | 200 with an acknowledgement |
+//! | probe | `GET /authority?groupUid=…`, signed as a request | 200 with an acknowledgement |
+
+use crate::world::HostPort;
+use bloodraven_brain::message::{Grant, QuestionId};
+use bloodraven_brain::name::Site;
+use bloodraven_brain::record::View;
+use bloodraven_brain::time::Wall;
+use bloodraven_wire::query::{self, Purpose};
+use bloodraven_wire::{AckMessage, Envelope, GrantMessage, GroupUid, Keys, MAX_ENVELOPE_BYTES, Nonce, ViewMessage};
+use snafu::{OptionExt, ResultExt, Snafu, ensure};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// A whole exchange, connecting included.
+pub(super) const BOUND: Duration = Duration::from_secs(2);
+
+const PATH: &str = "/authority";
+
+/// What is said to a sidecar.
+#[derive(Clone, Debug)]
+pub(super) enum Said {
+    /// The record, to be stored.
+    Push(Box<View>),
+    /// The answer to a question that rode on an acknowledgement.
+    Grant(Box<Grant>, Nonce),
+    /// Who is there?
+    Probe,
+}
+
+/// Whom it is said to, and with what.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) client: reqwest::Client,
+    pub(super) site: Site,
+    pub(super) at: HostPort,
+    pub(super) group: GroupUid,
+    pub(super) keys: Keys,
+    /// Our name for a question that may ride on the answer.
+    pub(super) id: QuestionId,
+    /// When what we say was read.
+    pub(super) observed: Wall,
+}
+
+/// Why there is no acknowledgement.
+#[derive(Debug, Snafu)]
+pub(super) enum Unheard {
+    #[snafu(display("no answer within 2 s"))]
+    Late,
+    #[snafu(display("no randomness: {because}"))]
+    Random { because: String },
+    #[snafu(display("{source}"))]
+    Http { source: reqwest::Error },
+    #[snafu(display("answered with status {status}"))]
+    Status { status: u16 },
+    #[snafu(display("the answer is longer than {MAX_ENVELOPE_BYTES} bytes"))]
+    TooLarge,
+    #[snafu(display("{source}"))]
+    Wire { source: bloodraven_wire::Error },
+    #[snafu(display("{found} answers at the address of {expected}"))]
+    AnotherSite { expected: Site, found: Site },
+}
+
+/// One exchange.
+pub(super) async fn say(line: &Line, said: &Said) -> Result<AckMessage, Unheard> {
+    timeout(BOUND, exchange(line, said)).await.ok().context(LateSnafu)?
+}
+
+async fn exchange(line: &Line, said: &Said) -> Result<AckMessage, Unheard> {
+    let Line { client, site, at, group, keys, id, observed } = line;
+    let observed_at = observed.to_string();
+    let (request, nonce) = match said {
+        Said::Push(view) => {
+            let nonce = fresh_nonce()?;
+            let message = ViewMessage { group: group.clone(), view: View::clone(view), observed_at };
+            (post(client, at, &message.seal(keys, nonce).context(WireSnafu)?), nonce)
+        }
+        Said::Grant(grant, nonce) => {
+            let reason = reason(grant).to_owned();
+            let message = GrantMessage { group: group.clone(), grant: Grant::clone(grant), observed_at, reason };
+            (post(client, at, &message.seal(keys, *nonce).context(WireSnafu)?), *nonce)
+        }
+        Said::Probe => {
+            let nonce = fresh_nonce()?;
+            let who = [("groupUid", group.as_str())];
+            let target = query::sign(keys, Purpose::Other, PATH, &who, nonce).context(WireSnafu)?;
+            (client.get(format!("http://{at}{target}")), nonce)
+        }
+    };
+    let response = request.send().await.context(HttpSnafu)?;
+    ensure!(response.status().as_u16() == 200, StatusSnafu { status: response.status().as_u16() });
+    let body = read(response).await?;
+    let verified = Envelope::read(&body).and_then(|envelope| envelope.open_answer(keys, nonce)).context(WireSnafu)?;
+    let message = AckMessage::open(&verified, group, *id).context(WireSnafu)?;
+    let found = &message.ack.from.site;
+    ensure!(found == site, AnotherSiteSnafu { expected: site.clone(), found: found.clone() });
+    Ok(message)
+}
+
+/// Why a grant says "open", or does not.
+pub(crate) const fn reason(grant: &Grant) -> &'static str {
+    match grant.open {
+        Some(_) => "it has authority and may open",
+        None => "it has authority",
+    }
+}
+
+fn post(client: &reqwest::Client, at: &HostPort, envelope: &Envelope) -> reqwest::RequestBuilder {
+    client.post(format!("http://{at}{PATH}")).header("content-type", "application/json").body(envelope.to_string())
+}
+
+/// Never more than an envelope can hold, whatever the length was said to be.
+async fn read(mut response: reqwest::Response) -> Result<Vec<u8>, Unheard> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.context(HttpSnafu)? {
+        ensure!(body.len() + chunk.len() <= MAX_ENVELOPE_BYTES, TooLargeSnafu);
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+fn fresh_nonce() -> Result<Nonce, Unheard> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| Unheard::Random { because: error.to_string() })?;
+    Ok(Nonce::new(bytes))
+}
+
+/// The client towards all sidecars: connections are kept and used again, nothing is followed elsewhere.
+pub(crate) fn client() -> Result<reqwest::Client, reqwest::Error> {
+    reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(BOUND)
+        .timeout(BOUND)
+        .pool_max_idle_per_host(2)
+        .pool_idle_timeout(Duration::from_mins(1))
+        .http1_only()
+        .build()
+}

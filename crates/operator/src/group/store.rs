@@ -1,0 +1,291 @@
+//! The one writer of a group's object: what is kept is saved before anything that depends on it, what people see is written
+//! when there is nothing better to do.
+//!
+//! In: loads and saves of the brain's, the leader as it is. Out: what is stored; how each save ended. Must not: write
+//! without leadership, answer a save with more than is known, or let what people see delay what is kept.
+//!
+//! **A save** writes the record's annotation, then the status, each bound to the version that was last read or written.
+//! Somebody else's write (an admin's new spec, a removed request) makes that version stale without changing anything that
+//! this leader rests on. So after a conflict the object is read again: if it still keeps exactly what this leader knows to
+//! be stored, the write is made on top of the new version; if not, nobody knows what is stored any more, and the brain
+//! hears so.
+
+use super::leader::ToLeader;
+use super::report::{Sight, Status};
+use super::{Common, STORE_BOUND, Shared};
+use crate::object::Object;
+use crate::servers::Servers;
+use crate::world::{Refused, Version, World};
+use bloodraven_blueprint::status::Annotations;
+use bloodraven_brain::group::input::{Loaded, Saved};
+use bloodraven_brain::group::kept::SiteKept;
+use bloodraven_brain::group::{Input, Kept, SaveId};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// A whole save, retries included: the brain doubts one after 10 s.
+const SAVE_BOUND: Duration = Duration::from_millis(9500);
+
+/// After so many conflicts in one write somebody else is writing all the time.
+const CONFLICTS: usize = 4;
+
+/// What people see is written so often, at most.
+const REPORT_PACE: Duration = Duration::from_secs(1);
+
+/// What the leader wants of the store.
+#[derive(Debug)]
+pub(super) enum ToStore {
+    Load,
+    /// `base` is what the leader knows to be stored.
+    Save {
+        id: SaveId,
+        kept: Box<Kept>,
+        base: Arc<Kept>,
+    },
+}
+
+/// The object as this writer knows it; none: not read yet, or in doubt.
+struct Known {
+    version: Version,
+    status: Status,
+    /// The status as it was last written or read, word for word.
+    text: Value,
+    /// What is kept in it; none: that cannot be read.
+    kept: Option<Kept>,
+}
+
+/// See above.
+pub(super) struct Store<W, S> {
+    common: Arc<Common<W, S>>,
+    shared: Arc<Shared>,
+    inbox: mpsc::Sender<ToLeader>,
+    known: Option<Known>,
+}
+
+/// How one write ended.
+enum Wrote {
+    Done,
+    /// Surely not done, and this way is closed.
+    Denied,
+    /// What is stored is not what was thought, or nobody knows.
+    Doubt,
+}
+
+/// Runs for one reign.
+pub(super) async fn run<W: World, S: Servers>(
+    common: Arc<Common<W, S>>,
+    shared: Arc<Shared>,
+    inbox: mpsc::Sender<ToLeader>,
+    mut wishes: mpsc::Receiver<ToStore>,
+    mut sights: watch::Receiver<Option<Arc<Sight>>>,
+) {
+    let mut store = Store { common, shared, inbox, known: None };
+    let mut report_due = Instant::now();
+    loop {
+        let wish = tokio::select! {
+            biased;
+            wish = wishes.recv() => wish,
+            changed = next_sight(&mut sights, report_due) => {
+                if !changed {
+                    return;
+                }
+                report_due = Instant::now() + REPORT_PACE;
+                let sight = sights.borrow_and_update().clone();
+                // A save does not wait: the report is dropped, and whether it was written is found out by the version.
+                tokio::select! {
+                    biased;
+                    wish = wishes.recv() => wish,
+                    () = store.report(sight) => continue,
+                }
+            }
+        };
+        match wish {
+            None => return,
+            Some(ToStore::Load) => store.load().await,
+            Some(ToStore::Save { id, kept, base }) => {
+                let until = Instant::now() + SAVE_BOUND;
+                let saved = timeout_at(until, store.save(&kept, &base)).await.unwrap_or(Saved::Unknown);
+                if saved == Saved::Unknown {
+                    store.known = None;
+                }
+                store.tell(Input::Saved { id, saved }).await;
+            }
+        }
+    }
+}
+
+/// The next picture, and not before its time.
+async fn next_sight(sights: &mut watch::Receiver<Option<Arc<Sight>>>, due: Instant) -> bool {
+    tokio::time::sleep_until(due).await;
+    sights.changed().await.is_ok()
+}
+
+impl<W: World, S: Servers> Store<W, S> {
+    async fn tell(&self, input: Input) {
+        // The leader is gone: so is this task, soon.
+        let _ = self.inbox.send(ToLeader::Input(input)).await;
+    }
+
+    /// Both copies, from the store itself.
+    async fn load(&mut self) {
+        let loaded = match self.read().await {
+            Some(object) => {
+                let loaded = match object.kept() {
+                    Ok(kept) => Loaded::Kept(Box::new(kept)),
+                    Err(corrupt) => Loaded::Corrupt(corrupt.to_string()),
+                };
+                self.know(&object);
+                loaded
+            }
+            None => Loaded::Failed,
+        };
+        self.tell(Input::Loaded(loaded)).await;
+    }
+
+    /// The object as it is stored now; none: nobody answered, it is gone, or it is another one of the same name.
+    async fn read(&self) -> Option<Object> {
+        let read = timeout(STORE_BOUND, self.common.world.read(&self.shared.id)).await;
+        let object = Object::read(Arc::new(read.ok()?.ok()??)).ok()?;
+        (object.uid == self.shared.uid).then_some(object)
+    }
+
+    fn know(&mut self, object: &Object) {
+        let text = object.status().cloned().unwrap_or_default();
+        let (version, status) = (object.version.clone(), Status::read(object.status()));
+        self.known = Some(Known { version, status, text, kept: object.kept().ok().map(plain) });
+    }
+
+    /// The annotation first, then the status.
+    async fn save(&mut self, kept: &Kept, base: &Kept) -> Saved {
+        let Some(known) = &self.known else { return Saved::Unknown };
+        let Ok((_, annotations)) = known.status.keeping(kept) else {
+            tracing::error!(fg = %self.shared.id, "what is to be kept has no form in status; it is not stored");
+            return Saved::Unknown;
+        };
+        if base.anchor() == kept.anchor() {
+            return match self.save_status(kept, base).await {
+                Wrote::Done => Saved::All,
+                Wrote::Denied | Wrote::Doubt => Saved::Unknown,
+            };
+        }
+        match self.save_annotations(&annotations, base).await {
+            Wrote::Done => {
+                let between = Kept::join(kept.anchor(), base.clone());
+                match self.save_status(kept, &between).await {
+                    Wrote::Done => Saved::All,
+                    Wrote::Denied | Wrote::Doubt => Saved::RecordOnly,
+                }
+            }
+            // Another path may be open.
+            Wrote::Denied => match self.save_status(kept, base).await {
+                Wrote::Done => Saved::All,
+                Wrote::Denied | Wrote::Doubt => Saved::Unknown,
+            },
+            Wrote::Doubt => Saved::Unknown,
+        }
+    }
+
+    async fn save_annotations(&mut self, annotations: &Annotations, base: &Kept) -> Wrote {
+        let entries = annotations.entries();
+        let values: BTreeMap<String, Option<String>> =
+            entries.into_iter().map(|(key, value)| (key.to_owned(), value.map(str::to_owned))).collect();
+        for _ in 0..CONFLICTS {
+            let Some(version) = self.known.as_ref().map(|known| known.version.clone()) else { return Wrote::Doubt };
+            let world = &self.common.world;
+            let call = self.common.leadership.guard(world.save_annotations(&self.shared.id, &version, &values));
+            let wrote = timeout(STORE_BOUND, call).await;
+            match self.ended("annotation", wrote.ok().and_then(Result::ok)) {
+                Ok(version) => {
+                    if let Some(known) = &mut self.known {
+                        known.version = version;
+                        known.kept = None;
+                    }
+                    return Wrote::Done;
+                }
+                Err(Some(ended)) => return ended,
+                Err(None) if self.still_keeps(base).await => {}
+                Err(None) => return Wrote::Doubt,
+            }
+        }
+        Wrote::Doubt
+    }
+
+    async fn save_status(&mut self, kept: &Kept, base: &Kept) -> Wrote {
+        for _ in 0..CONFLICTS {
+            let Some(known) = &self.known else { return Wrote::Doubt };
+            let Ok((status, _)) = known.status.keeping(kept) else { return Wrote::Denied };
+            match self.write_status(status, plain(kept.clone())).await {
+                Ok(()) => return Wrote::Done,
+                Err(Some(ended)) => return ended,
+                Err(None) if self.still_keeps(base).await => {}
+                Err(None) => return Wrote::Doubt,
+            }
+        }
+        Wrote::Doubt
+    }
+
+    /// An error without a reason is a conflict.
+    async fn write_status(&mut self, status: Status, kept: Kept) -> Result<(), Option<Wrote>> {
+        let Some(version) = self.known.as_ref().map(|known| known.version.clone()) else {
+            return Err(Some(Wrote::Doubt));
+        };
+        let text = status.to_json();
+        let call = self.common.world.save_status(&self.shared.id, &version, &text);
+        let wrote = timeout(STORE_BOUND, self.common.leadership.guard(call)).await;
+        let version = self.ended("status", wrote.ok().and_then(Result::ok))?;
+        self.known = Some(Known { version, status, text, kept: Some(kept) });
+        Ok(())
+    }
+
+    fn ended(&self, resource: &'static str, wrote: Option<Result<Version, Refused>>) -> Result<Version, Option<Wrote>> {
+        let ended = match wrote {
+            Some(Ok(version)) => return Ok(version),
+            Some(Err(Refused::Conflict)) => return Err(None),
+            Some(Err(Refused::Denied { because })) => {
+                tracing::warn!(fg = %self.shared.id, error = because, "the store refuses the {resource}");
+                Wrote::Denied
+            }
+            Some(Err(Refused::Unknown { because })) => {
+                tracing::warn!(fg = %self.shared.id, error = because, "whether the {resource} was stored is not known");
+                Wrote::Doubt
+            }
+            None => Wrote::Doubt,
+        };
+        self.common.ears.write_failed(resource);
+        Err(Some(ended))
+    }
+
+    /// After a conflict: whether the object keeps what it was thought to keep. If so, its version is known again.
+    async fn still_keeps(&mut self, base: &Kept) -> bool {
+        let Some(object) = self.read().await else { return false };
+        let same = object.kept().is_ok_and(|kept| plain(kept) == plain(base.clone()));
+        if same {
+            self.know(&object);
+        }
+        same
+    }
+
+    /// What people see. Lost without harm; tried again with the next picture.
+    async fn report(&mut self, sight: Option<Arc<Sight>>) {
+        let (Some(sight), Some(known)) = (sight, &self.known) else { return };
+        let Some(base) = sight.group.kept().map(|kept| plain(Kept::clone(&kept))) else { return };
+        // A picture from before the last save would show what is over.
+        let status = known.status.showing(&sight);
+        if known.kept.as_ref() != Some(&base) || status.to_json() == known.text {
+            return;
+        }
+        if let Err(None) = self.write_status(status, base.clone()).await {
+            self.still_keeps(&base).await;
+        }
+    }
+}
+
+/// A site of which nothing is known needs no entry.
+fn plain(mut kept: Kept) -> Kept {
+    kept.sites.retain(|_, site| *site != SiteKept::default());
+    kept
+}

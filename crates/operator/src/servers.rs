@@ -1,0 +1,75 @@
+//! MySQL servers, as the operator's hands reach them: one trait, so that everything around it can be tried without any.
+//!
+//! In: where a server is and what is wanted of it. Out: what it said, in the brain's words. Must not: take longer than it
+//! was given, or do anything to a server other than the one that is meant.
+
+use crate::world::{Account, HostPort, TlsFiles};
+use bloodraven_brain::group::Task;
+use bloodraven_brain::group::input::{Facts, Outcome};
+use bloodraven_brain::name::Site;
+use bloodraven_gtid::Uuid;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::time::Duration;
+
+/// See above. Futures are dropped when their time is over, or when this process leads no more.
+pub trait Servers: Send + Sync + 'static {
+    /// What is kept open between two polls of one server.
+    type Session: Send + 'static;
+
+    /// Reads everything that a poll reads; makes a session if there is none. The caller drops the session when this failed.
+    fn poll(
+        &self,
+        at: &Server,
+        session: &mut Option<Self::Session>,
+        within: Duration,
+    ) -> impl Future<Output = Result<Looked, Silent>> + Send;
+
+    /// Does a task of the brain's to the server that is meant; none: to whichever answers.
+    fn work(
+        &self,
+        at: &Server,
+        meant: Option<Uuid>,
+        task: &Task,
+        within: Duration,
+    ) -> impl Future<Output = Outcome> + Send;
+}
+
+/// A site's server, and what is needed to log in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Whose.
+    pub site: Site,
+    /// Its admin interface.
+    pub admin: HostPort,
+    /// Where it finds the others, as sources and donors.
+    pub peers: BTreeMap<Site, HostPort>,
+    /// Who logs in.
+    pub operator: Account,
+    /// Who replicates.
+    pub replication: Option<Account>,
+    /// Whose sessions are never ended.
+    pub spared: Vec<String>,
+    /// How it is trusted.
+    pub tls: Option<TlsFiles>,
+}
+
+/// What a poll saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Looked {
+    /// For the brain.
+    pub facts: Facts,
+    /// `@@server_id`, for people.
+    pub server_id: Option<u32>,
+    /// The server takes no more clients; the admin interface still answers.
+    pub exhausted: bool,
+}
+
+/// Why a poll saw nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Silent {
+    /// The server answered, and refused the login.
+    LoginRefused(String),
+    /// An error.
+    Failed(String),
+}

@@ -1,0 +1,83 @@
+//! What an operator is told at its start: who it is, how it elects, where it listens.
+//!
+//! In: nothing; these are words. Must not: read the environment; whoever assembles does.
+
+use crate::ears::{Deaf, Ears};
+use bloodraven_brain::lease::Times;
+use snafu::Snafu;
+use std::fmt;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+
+/// See above.
+#[derive(Clone)]
+pub struct Settings {
+    /// Who this is, the same after a restart in place: `<pod name>_<pod uid>`. A lease that names it is taken back at once.
+    pub identity: String,
+    /// The election's times.
+    pub times: Times,
+    /// Take part in the election; else lead from the start and for ever. For a world with one operator and no other.
+    pub elect: bool,
+    /// `host:port` at which sidecars reach this operator's aux server, if it is known.
+    pub address: Option<String>,
+    /// Origins of pages that may follow over `WebSockets`, beside the server's own.
+    pub origins: Vec<String>,
+    /// Who listens.
+    pub ears: Arc<dyn Ears>,
+}
+
+/// Where an operator listens. One listener may serve everything: `aux` does.
+#[derive(Debug)]
+pub struct Listeners {
+    /// `/healthz`, `/readyz`, `/status`, `/active-site`, `/ws/status`, `/why`, `/what-if`, `/metrics`.
+    pub aux: TcpListener,
+    /// `/metrics`.
+    pub metrics: Option<TcpListener>,
+    /// `/healthz`, `/readyz`.
+    pub probes: Option<TcpListener>,
+}
+
+/// Why an operator could not start.
+#[derive(Debug, Snafu)]
+#[snafu(visibility(pub(crate)))]
+pub enum Error {
+    /// No HTTP client.
+    #[snafu(display("the HTTP client towards sidecars cannot be made: {source}"))]
+    Client {
+        /// Why.
+        source: reqwest::Error,
+    },
+    /// A loop that must not end has ended.
+    #[snafu(display("the {what} loop ended; nothing works without it"))]
+    Ended {
+        /// Which.
+        what: &'static str,
+    },
+}
+
+impl Settings {
+    /// That operator, with the defaults of every other setting.
+    pub fn new(identity: &str) -> Self {
+        Self {
+            identity: identity.to_owned(),
+            times: Times::default(),
+            elect: true,
+            address: None,
+            origins: Vec::new(),
+            ears: Arc::new(Deaf),
+        }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { identity, times, elect, address, origins, ears: _ } = self;
+        f.debug_struct("Settings")
+            .field("identity", identity)
+            .field("times", times)
+            .field("elect", elect)
+            .field("address", address)
+            .field("origins", origins)
+            .finish_non_exhaustive()
+    }
+}
