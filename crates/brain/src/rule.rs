@@ -187,6 +187,8 @@ rules! {
     RunsAreApart: 6, Plain, "what was said in an earlier run of Revoking says nothing about this one";
     AssumedIfAsked: 6, Plain, "time alone is a proof only with the policy `BestEffort`";
     ReturnKeepsSets: 6, TwoWriters, "a grant back to the same instance keeps its old sets beside the new one";
+    ReturnKeepsNote: 8, NoWriter,
+        "a grant back to the same instance keeps the note of an SQL fence, which may still be on its way";
     ReturnIsKnown: 6, Plain, "the way back needs the holder's own acknowledgement of the run";
     SetsAreAdded: 6, Plain, "a voter or settings change adds a set to those that the holder may still hold";
     RevokingAddsNoSet: 6, Plain, "while Revoking the holder's sets do not grow";

@@ -98,7 +98,9 @@ pub fn grant(record: &Record, target: &Member, release: &Release, cause: Cause, 
         (Some(holder), _) if holder.member == *target && !off(Rule::ReturnKeepsSets) => {
             let mut sets = holder.sets.clone();
             sets.push(set);
-            Holder { sets, sql_fence_sent: false, ..holder.clone() }
+            // Its own SQL fence may still be on its way to that very server.
+            let sql_fence_sent = holder.sql_fence_sent && !off(Rule::ReturnKeepsNote);
+            Holder { sets, sql_fence_sent, ..holder.clone() }
         }
         (_, scope) if holds(Rule::HolderNeedsRelease, allows(scope, target)) => {
             Holder { member: target.clone(), server_uuid: None, sets: vec![set], sql_fence_sent: false }
@@ -195,6 +197,12 @@ pub fn drop_sets(record: &Record, gone: &[Epoch]) -> Record {
         holder.sets.retain(|set| Some(set.epoch) == newest || !gone.contains(&set.epoch));
     }
     without_forgotten_ends(next)
+}
+
+/// Takes the note of an SQL fence off the holder: what was sent has arrived or never will. The epoch stays.
+pub fn drop_fence_note(record: &Record) -> Record {
+    let holder = record.holder.clone().map(|holder| Holder { sql_fence_sent: false, ..holder });
+    Record { holder, ..record.clone() }
 }
 
 /// An end is remembered as long as the record names the instance anywhere.

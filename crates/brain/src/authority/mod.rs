@@ -20,7 +20,8 @@ mod tests;
 
 pub use answer::{Answer, answer};
 pub use change::{
-    Refused, change_settings, change_voters, drop_sets, grant, note_end, note_proof, revoke, settle, start_over,
+    Refused, change_settings, change_voters, drop_fence_note, drop_sets, grant, note_end, note_proof, revoke, settle,
+    start_over,
 };
 pub use evidence::Evidence;
 pub use fresh::{Fresh, release_of_fresh};

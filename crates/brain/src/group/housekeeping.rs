@@ -80,6 +80,9 @@ impl Group {
         if !outlived.is_empty() {
             return plan.set_record(authority::drop_sets(record, &outlived));
         }
+        if self.fence_note_is_over(record, now) {
+            return plan.set_record(authority::drop_fence_note(record));
+        }
         if record.settings != self.spec.lease && (record.phase == Phase::Stable || record.holder.is_none()) {
             let next = authority::change_settings(record, self.spec.lease, now.wall);
             plan.say(Notice::LeaseChanged {
@@ -117,6 +120,14 @@ impl Group {
 }
 
 impl Group {
+    /// What was sent to the holder before it was granted again has arrived, or its session is long gone: it was read open
+    /// for a lease.
+    fn fence_note_is_over(&self, record: &Record, now: Now) -> bool {
+        let noted = record.holder.as_ref().is_some_and(|holder| holder.sql_fence_sent);
+        let calm = self.serves_since.is_some_and(|since| now.boot >= since + record.settings.lease_timeout);
+        noted && calm && record.phase == Phase::Stable
+    }
+
     /// A voter that heard two views of this epoch vouches for nobody under it: it gets another epoch, with the same
     /// voters. The holder's own conflict is mended by a grant.
     fn answer_to_conflict(&self, record: &Record, now: Now) -> Option<Record> {

@@ -89,6 +89,8 @@ pub struct Group {
     clock: Boot,
     /// Since when this leader sees the present epoch.
     epoch_seen: (Epoch, Boot),
+    /// Since when the holder was read open without a break.
+    serves_since: Option<Boot>,
     /// A site that was granted authority and could not be opened: others are preferred.
     avoid: Option<Site>,
     /// The run of Revoking for which a proof was found, and when this leader first found it.
@@ -195,6 +197,7 @@ impl Group {
             shown: None,
             clock: elected,
             epoch_seen: (0, elected),
+            serves_since: None,
             avoid: None,
             proven: None,
             policy_winner: None,
@@ -250,6 +253,7 @@ impl Group {
         let Some(kept) = self.kept() else { return };
         self.note_epoch(kept.epoch(), now.boot);
         self.judge(now, &kept, out);
+        self.serves_since = self.serving(&kept).and(self.serves_since.or(Some(now.boot)));
         self.push_views(now, &kept, out);
         self.fence_writers(now, &kept, out);
         // Nothing is decided on top of what is not stored, nor while it could not be stored.

@@ -1,7 +1,9 @@
 //! What may follow upon what (safety.md 2 and 5).
 
 use super::*;
-use crate::authority::{Refused, change_settings, drop_sets, note_end, note_proof, release_of_all, settle, start_over};
+use crate::authority::{
+    Refused, change_settings, drop_fence_note, drop_sets, note_end, note_proof, release_of_all, settle, start_over,
+};
 use crate::record::Ended;
 
 /// F-01, F-05: a revocation is a new epoch without a seat; the holder and its sets stay, the proof has to be new.
@@ -62,15 +64,28 @@ fn f_33_only_a_grant_to_another_instance_replaces_the_sets() {
     assert_eq!((holder.member, holder.server_uuid), (member("pdx"), None));
 }
 
-/// F-44: an SQL fence that was noted is forgotten with the next grant, not before.
+/// F-44: an SQL fence that was noted is forgotten with a grant to another instance, not with one back to the same: sent
+/// before it, the statement may still arrive.
 #[test]
-fn f_44_the_note_of_an_sql_fence_lasts_until_the_next_grant() {
+fn f_44_the_note_of_an_sql_fence_lasts_until_another_instance_is_granted() {
     let mut record = stable(&["iad", "pdx"], 1);
     record.holder.as_mut().expect("a holder").sql_fence_sent = true;
     let sent = |record: &Record| record.holder.as_ref().is_some_and(|holder| holder.sql_fence_sent);
     let revoked = revoke(&record, Cause::Regrant, Wall(0));
     assert!(sent(&revoked) && sent(&with_voters(&record, &members(&["iad", "pdx", "fra"]))));
-    assert!(!sent(&granted(&revoked, &member("iad"), &way_back(&revoked))));
+    let back = granted(&revoked, &member("iad"), &way_back(&revoked));
+    assert!(sent(&back) && sent(&settle(&back)));
+    assert!(!sent(&granted(&revoked, &member("pdx"), &released(&revoked))));
+}
+
+/// F-44: the note goes when it is taken off, under the same epoch; nothing else changes.
+#[test]
+fn f_44_the_note_of_an_sql_fence_is_taken_off_under_the_same_epoch() {
+    let mut record = stable(&["iad", "pdx"], 1);
+    let without = record.clone();
+    record.holder.as_mut().expect("a holder").sql_fence_sent = true;
+    assert_eq!(drop_fence_note(&record), without);
+    assert_eq!(drop_fence_note(&without), without);
 }
 
 /// Granting becomes Stable under the same epoch; nothing else does.

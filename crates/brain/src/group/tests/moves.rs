@@ -1,9 +1,9 @@
 //! Moves, from the outside: who writes in the end, and why.
 
 use super::{facts, fresh, running, set, spec, told, write};
-use crate::group::Notice;
 use crate::group::forecast::Ending;
 use crate::group::kept::{Anchor, Kept};
+use crate::group::{Input, Notice};
 use crate::name::{Instance, Site};
 use crate::record::{Cause, Phase, ProofKind};
 use crate::time::Millis;
@@ -228,7 +228,7 @@ fn a_pod_that_is_being_deleted_is_not_taken_in() {
     let mut pod = estate.pods.last().expect("a pod").clone();
     (pod.uid, pod.deleting) = ("pod-fra-2".into(), true);
     estate.pods.push(pod);
-    stage.tell(crate::group::input::Input::Estate(Box::new(estate.clone())));
+    stage.tell(Input::Estate(Box::new(estate.clone())));
     stage.play(MINUTE, |_| false);
     let lists = |stage: &crate::group::forecast::Rehearsal| {
         let record = stage.store.record.clone().expect("a record");
@@ -236,7 +236,7 @@ fn a_pod_that_is_being_deleted_is_not_taken_in() {
     };
     assert!(!lists(&stage), "its end could not be seen any more");
     estate.pods.last_mut().expect("a pod").deleting = false;
-    stage.tell(crate::group::input::Input::Estate(Box::new(estate)));
+    stage.tell(Input::Estate(Box::new(estate)));
     assert!(stage.play(MINUTE, lists), "{:?}", stage.store.record);
 }
 
@@ -255,4 +255,23 @@ fn people_are_told_by_which_rule_a_site_was_chosen_and_what_could_not_be_compare
         assert!(told.contains(&"CandidateChosen".to_owned()), "{fra}: {told:?}");
         assert_eq!(told.contains(&"IncomparableCandidates".to_owned()), doubtful, "{fra}: {told:?}");
     }
+}
+
+/// F-44: the note of the leader's own SQL fence outlives a grant back to the same instance, for the statement may still be
+/// on its way, and goes when the holder was read open for a lease.
+#[test]
+fn f_44_a_fence_that_lands_after_the_way_back_is_our_own_and_a_later_one_is_a_humans() {
+    let mut stage = running(&["iad", "pdx"]);
+    let sent = |stage: &crate::group::forecast::Rehearsal| {
+        let record = stage.store.record.as_ref().expect("a record");
+        record.holder.as_ref().is_some_and(|holder| holder.sql_fence_sent)
+    };
+    let mut record = stage.store.record.clone().expect("a record");
+    record.holder.as_mut().expect("a holder").sql_fence_sent = true;
+    stage.store.record = Some(record);
+    stage.tell(Input::Leads(None));
+    stage.play(Millis::from_secs(15), |_| false);
+    assert!(sent(&stage), "read open for less than a lease");
+    assert!(stage.play(Millis::from_secs(15), |stage| !sent(stage)), "read open for a lease");
+    assert_eq!(stage.writer(), Some(site("iad")));
 }
