@@ -21,61 +21,39 @@ pub(crate) const BOOT: &str = "bloodraven_boot";
 const APP: &str = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, REFERENCES, CREATE VIEW, SHOW VIEW, \
                    CREATE ROUTINE, ALTER ROUTINE, EXECUTE, TRIGGER, EVENT, CREATE TEMPORARY TABLES, LOCK TABLES";
 
-/// What is granted or revoked, and where.
-struct Right {
-    grant: bool,
-    what: &'static str,
-    on: &'static str,
+/// What the operator's account may do everywhere: no right to change user data.
+const OPERATOR: &str = "SELECT, EVENT, CREATE USER, RELOAD, PROCESS, SHUTDOWN, SHOW DATABASES, REPLICATION CLIENT, \
+                        REPLICATION SLAVE, CONNECTION_ADMIN, SYSTEM_USER, SYSTEM_VARIABLES_ADMIN, \
+                        SESSION_VARIABLES_ADMIN, REPLICATION_SLAVE_ADMIN, CLONE_ADMIN, BACKUP_ADMIN, \
+                        SERVICE_CONNECTION_ADMIN";
+
+/// What whoever follows or copies a server may do.
+const FOLLOWER: &str = "REPLICATION SLAVE, REPLICATION CLIENT, BACKUP_ADMIN";
+
+/// Whether a right is given or taken away again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Grant,
+    Revoke,
 }
 
-const fn grant(what: &'static str, on: &'static str) -> Right {
-    Right { grant: true, what, on }
-}
-
-const fn revoke(what: &'static str, on: &'static str) -> Right {
-    Right { grant: false, what, on }
-}
-
-/// The table of rights.
-fn rights(role: Role) -> &'static [Right] {
-    match role {
-        Role::Operator => {
-            const {
-                &[
-                    grant(
-                        "SELECT, EVENT, CREATE USER, RELOAD, PROCESS, SHUTDOWN, SHOW DATABASES, REPLICATION CLIENT, \
-                 REPLICATION SLAVE",
-                        "*.*",
-                    ),
-                    grant(
-                        "CONNECTION_ADMIN, SYSTEM_USER, SYSTEM_VARIABLES_ADMIN, SESSION_VARIABLES_ADMIN, \
-                 REPLICATION_SLAVE_ADMIN, CLONE_ADMIN, BACKUP_ADMIN, SERVICE_CONNECTION_ADMIN",
-                        "*.*",
-                    ),
-                    grant("ALL", "bloodraven.*"),
-                ]
-            }
-        }
-        Role::App => {
-            const { &[grant(APP, "*.*"), revoke(APP, "mysql.*"), revoke(APP, "sys.*"), revoke(APP, "bloodraven.*")] }
-        }
-        Role::ReadOnly => {
-            const { &[grant("SELECT, SHOW VIEW, SHOW DATABASES, PROCESS", "*.*"), revoke("SELECT, SHOW VIEW", "mysql.*")] }
-        }
-        Role::Monitor => {
-            const { &[grant("PROCESS, REPLICATION CLIENT", "*.*"), grant("SELECT", "performance_schema.*")] }
-        }
-        Role::Backup | Role::Replication => {
-            const {
-                &[
-                    grant("REPLICATION SLAVE, REPLICATION CLIENT", "*.*"),
-                    grant("BACKUP_ADMIN", "*.*"),
-                    grant("SELECT", "performance_schema.*"),
-                ]
-            }
-        }
-    }
-}
+/// The table of rights: who, what, where.
+const RIGHTS: [(Role, Verb, &str, &str); 14] = [
+    (Role::Operator, Verb::Grant, OPERATOR, "*.*"),
+    (Role::Operator, Verb::Grant, "ALL", "bloodraven.*"),
+    (Role::App, Verb::Grant, APP, "*.*"),
+    (Role::App, Verb::Revoke, APP, "mysql.*"),
+    (Role::App, Verb::Revoke, APP, "sys.*"),
+    (Role::App, Verb::Revoke, APP, "bloodraven.*"),
+    (Role::ReadOnly, Verb::Grant, "SELECT, SHOW VIEW, SHOW DATABASES, PROCESS", "*.*"),
+    (Role::ReadOnly, Verb::Revoke, "SELECT, SHOW VIEW", "mysql.*"),
+    (Role::Monitor, Verb::Grant, "PROCESS, REPLICATION CLIENT", "*.*"),
+    (Role::Monitor, Verb::Grant, "SELECT", "performance_schema.*"),
+    (Role::Backup, Verb::Grant, FOLLOWER, "*.*"),
+    (Role::Backup, Verb::Grant, "SELECT", "performance_schema.*"),
+    (Role::Replication, Verb::Grant, FOLLOWER, "*.*"),
+    (Role::Replication, Verb::Grant, "SELECT", "performance_schema.*"),
+];
 
 /// What is done about root's password; only one that is empty is ever changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,13 +70,12 @@ pub(crate) fn init_file(credentials: &Credentials, root: Root<'_>, host: &str, o
     lines.session();
     lines.say(&format!("DROP SCHEMA IF EXISTS {BOOT}"));
     lines.say(&format!("CREATE SCHEMA {BOOT}"));
-    if credentials.accounts.iter().any(|account| rights(account.role).iter().any(|right| !right.grant)) {
+    let restricted = |account: &Account| RIGHTS.iter().any(|row| row.0 == account.role && row.1 == Verb::Revoke);
+    if credentials.accounts.iter().any(restricted) {
         lines.needs_partial_revokes();
     }
     lines.schema();
-    for account in &credentials.accounts {
-        lines.account(account);
-    }
+    lines.accounts(&credentials.accounts);
     if let Root::Closed(password) = root {
         lines.root(password);
     }
@@ -156,15 +133,22 @@ impl Lines {
         self.say("INSERT IGNORE INTO bloodraven.heartbeat (id) VALUES (1)");
     }
 
-    /// Whatever it could do before, it can do what the table says now.
-    fn account(&mut self, account: &Account) {
-        let (user, password) = (format!("{}@'%'", quoted(&account.user)), quoted(&account.password));
-        self.say(&format!("CREATE USER IF NOT EXISTS {user} IDENTIFIED BY {password}"));
-        self.say(&format!("ALTER USER {user} IDENTIFIED BY {password}"));
-        self.say(&format!("REVOKE ALL PRIVILEGES, GRANT OPTION FROM {user}"));
-        for Right { grant, what, on } in rights(account.role) {
-            let (verb, to) = if *grant { ("GRANT", "TO") } else { ("REVOKE", "FROM") };
-            self.say(&format!("{verb} {what} ON {on} {to} {user}"));
+    /// Whatever an account could do before, it can do what the table says now. Each statement is a write to the disk:
+    /// what can be said of all accounts is said in one.
+    fn accounts(&mut self, accounts: &[Account]) {
+        if accounts.is_empty() {
+            return;
+        }
+        let list = |of: fn(&Account) -> String| accounts.iter().map(of).collect::<Vec<_>>().join(", ");
+        let identified = list(|account| format!("{} IDENTIFIED BY {}", name(account), quoted(&account.password)));
+        self.say(&format!("CREATE USER IF NOT EXISTS {identified}"));
+        self.say(&format!("ALTER USER {identified}"));
+        self.say(&format!("REVOKE ALL PRIVILEGES, GRANT OPTION FROM {}", list(name)));
+        for account in accounts {
+            for (_, verb, what, on) in RIGHTS.iter().filter(|row| row.0 == account.role) {
+                let (verb, to) = if *verb == Verb::Grant { ("GRANT", "TO") } else { ("REVOKE", "FROM") };
+                self.say(&format!("{verb} {what} ON {on} {to} {}", name(account)));
+            }
         }
     }
 
@@ -185,6 +169,11 @@ impl Lines {
         self.say(&format!("CREATE USER {user} IDENTIFIED BY {}", quoted(password)));
         self.say(&format!("GRANT SYSTEM_VARIABLES_ADMIN, SERVICE_CONNECTION_ADMIN ON *.* TO {user}"));
     }
+}
+
+/// An account as statements name it.
+fn name(account: &Account) -> String {
+    format!("{}@'%'", quoted(&account.user))
 }
 
 /// A text literal on one line.
