@@ -21,5 +21,10 @@ mod tasks;
 pub mod tell;
 pub mod world;
 
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
 pub use run::{run, run_with};
 pub use settings::{Error, Listeners, Settings};

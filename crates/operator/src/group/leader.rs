@@ -3,8 +3,10 @@
 //! In: its inbox, the time, the group's object, the reign. Out: commands to its hands, answers to questions, notices to
 //! whoever listens. Must not: wait for any hand, or do anything that a step did not command.
 
+use super::heard::HeardFrom;
 use super::informer::{self, Network};
 use super::lanes::{Job, Lanes};
+use super::outward;
 use super::poller::{self, Rounds};
 use super::report::{self, Sight};
 use super::sidecar::{self, Line, Said};
@@ -23,7 +25,7 @@ use bloodraven_blueprint::report::Beside;
 use bloodraven_blueprint::requests;
 use bloodraven_brain::authority::Answer;
 use bloodraven_brain::fence::ReplyId;
-use bloodraven_brain::group::input::{Saved, Saw, Word};
+use bloodraven_brain::group::input::{Saved, Saw};
 use bloodraven_brain::group::{Command, Group, Input, Outward, WorkId};
 use bloodraven_brain::message::{Question, QuestionId};
 use bloodraven_brain::name::Site;
@@ -78,15 +80,6 @@ pub(crate) struct Asked {
     pub(crate) reply: oneshot::Sender<Option<Box<Answer>>>,
 }
 
-/// What a sidecar said, and handed on.
-pub(crate) struct HeardFrom {
-    pub(crate) words: Vec<Word>,
-    /// The nonce of the question that rode along.
-    pub(crate) riding: Option<(QuestionId, Nonce)>,
-    /// What was said for people.
-    pub(crate) beside: Vec<(Site, Beside)>,
-}
-
 /// See above.
 pub(super) struct Leader<W, S> {
     common: Arc<Common<W, S>>,
@@ -137,7 +130,7 @@ impl<W: World, S: Servers> Leader<W, S> {
         let tasks = [
             own(informer::inform(c(), s(), declared.subscribe(), network.clone(), inbox.clone())),
             own(store::run(c(), s(), inbox.clone(), wishes, sights.subscribe())),
-            own(show(c(), s(), outward.subscribe(), inbox.clone())),
+            own(outward::show(c(), s(), outward.subscribe(), inbox.clone())),
         ];
         let group = Group::new(valid.spec.clone(), common.world.now().boot);
         Self {
@@ -460,73 +453,9 @@ impl<W: World, S: Servers> Leader<W, S> {
     }
 }
 
-impl HeardFrom {
-    fn new(site: &Site, message: bloodraven_wire::AckMessage) -> Self {
-        let bloodraven_wire::AckMessage { group: _, ack, details, question, relayed } = message;
-        let riding = question.as_ref().map(|riding| (riding.question.id, riding.nonce));
-        let mut beside = vec![(site.clone(), in_status(details))];
-        let question = question.map(|riding| riding.question);
-        let mut words = vec![Word { ack, lay: Millis(0), via: None, question }];
-        for bloodraven_wire::message::Relayed { ack, details, age } in relayed {
-            if ack.from.site != *site {
-                beside.push((ack.from.site.clone(), in_status(details)));
-            }
-            words.push(Word { ack, lay: age, via: Some(site.clone()), question: None });
-        }
-        Self { words, riding, beside }
-    }
-}
-
-fn in_status(details: bloodraven_wire::message::Details) -> Beside {
-    let pair = |pair: bloodraven_wire::message::Variables| bloodraven_brain::site::Pair {
-        read_only: pair.read_only,
-        super_read_only: pair.super_read_only,
-    };
-    Beside {
-        server_id: None,
-        version: details.version,
-        pair: details.variables.map(pair),
-        lease_remaining: details.lease_remaining,
-    }
-}
-
 /// The oldest go when there are too many.
 fn bound<K: Ord + Copy, V>(map: &mut BTreeMap<K, V>, most: usize) {
     while map.len() >= most {
         map.pop_first();
     }
-}
-
-/// Makes the outside look as wanted; a newer wish takes the place of an older one that is not fulfilled yet.
-async fn show<W: World, S: Servers>(
-    common: Arc<Common<W, S>>,
-    shared: Arc<Shared>,
-    mut wanted: watch::Receiver<Option<Arc<Outward>>>,
-    inbox: mpsc::Sender<ToLeader>,
-) {
-    while wanted.changed().await.is_ok() {
-        let Some(wish) = wanted.borrow_and_update().clone() else { continue };
-        let call = common.leadership.guard(common.world.show(&shared.id, &wish));
-        let shown = tokio::select! {
-            shown = tokio::time::timeout(super::STORE_BOUND, call) => shown,
-            () = other_wish(&mut wanted, &wish) => continue,
-        };
-        match shown {
-            Ok(Ok(Ok(shown))) => {
-                if inbox.send(ToLeader::Input(Input::Shown(shown))).await.is_err() {
-                    return;
-                }
-            }
-            Ok(Err(_)) => {}
-            Ok(Ok(Err(_))) | Err(_) => common.ears.write_failed("outward"),
-        }
-    }
-}
-
-/// Ends when something else is wanted; the same wish again is being fulfilled already.
-async fn other_wish(wanted: &mut watch::Receiver<Option<Arc<Outward>>>, wish: &Outward) {
-    if wanted.wait_for(|next| next.as_deref().is_some_and(|next| next != wish)).await.is_err() {
-        std::future::pending::<()>().await;
-    }
-    wanted.mark_changed();
 }

@@ -4,9 +4,11 @@
 //! group, leader or not. Must not: let one group's trouble reach another.
 
 mod errand;
+mod heard;
 mod informer;
 mod lanes;
 mod leader;
+mod outward;
 mod poller;
 mod report;
 mod secrets;

@@ -35,20 +35,10 @@ pub(super) struct Status {
 impl Status {
     pub(super) fn read(raw: Option<&Value>) -> Self {
         let Some(fields) = raw.and_then(Value::as_object) else { return Self::default() };
-        if let Ok(typed) = MysqlFailoverGroupStatus::deserialize_known(raw) {
-            let known = as_map(&typed);
-            let strange = fields.iter().filter(|(key, _)| !known.contains_key(*key));
-            let strange = strange.map(|(key, value)| (key.clone(), value.clone())).collect();
-            return Self { typed, strange };
-        }
-        // Some field cannot be read: the others are.
-        let (mut readable, mut strange) = (Map::new(), Map::new());
-        for (key, value) in fields {
-            let one = Value::Object(Map::from_iter([(key.clone(), value.clone())]));
-            let fits = MysqlFailoverGroupStatus::deserialize_known(Some(&one)).is_ok();
-            (if fits { &mut readable } else { &mut strange }).insert(key.clone(), value.clone());
-        }
-        let typed = MysqlFailoverGroupStatus::deserialize_known(Some(&Value::Object(readable))).unwrap_or_default();
+        let typed = MysqlFailoverGroupStatus::deserialize_known(raw).unwrap_or_else(|_| readable(fields));
+        let known = as_map(&typed);
+        let strange = fields.iter().filter(|(key, _)| !known.contains_key(*key));
+        let strange = strange.map(|(key, value)| (key.clone(), value.clone())).collect();
         Self { typed, strange }
     }
 
@@ -72,6 +62,15 @@ impl Status {
         fields.extend(as_map(&self.typed));
         Value::Object(fields)
     }
+}
+
+/// Some field cannot be read: the others are.
+fn readable(fields: &Map<String, Value>) -> MysqlFailoverGroupStatus {
+    let one = |key: &String, value: &Value| Value::Object(Map::from_iter([(key.clone(), value.clone())]));
+    let fits =
+        |(key, value): &(&String, &Value)| MysqlFailoverGroupStatus::deserialize_known(Some(&one(key, value))).is_ok();
+    let fitting = fields.iter().filter(fits).map(|(key, value)| (key.clone(), value.clone())).collect();
+    MysqlFailoverGroupStatus::deserialize_known(Some(&Value::Object(fitting))).unwrap_or_default()
 }
 
 /// The typed reading of a status, unknown fields ignored.

@@ -1,0 +1,164 @@
+//! Servers without MySQL: what they say can be changed by a test at any time.
+
+use crate::servers::{Looked, Server, Servers, Silent};
+use bloodraven_brain::candidate::Data;
+use bloodraven_brain::candidate::drain::{Applier, Receiver};
+use bloodraven_brain::group::Task;
+use bloodraven_brain::group::input::{Facts, Outcome, ReplicaFacts};
+use bloodraven_brain::name::Site;
+use bloodraven_brain::site::Pair;
+use bloodraven_brain::time::Millis;
+use bloodraven_gtid::{GtidSet, Uuid};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// One server.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fault of its own, and all combinations occur")]
+#[derive(Clone, Debug)]
+pub(crate) struct FakeServer {
+    pub(crate) alive: bool,
+    /// It takes the connection and says nothing.
+    pub(crate) hangs: bool,
+    /// Polls are answered, tasks are not.
+    pub(crate) tasks_hang: bool,
+    pub(crate) panics: bool,
+    pub(crate) password: String,
+    pub(crate) pair: Pair,
+    pub(crate) uuid: Uuid,
+    pub(crate) executed: GtidSet,
+    pub(crate) source: Option<Site>,
+    pub(crate) runs: bool,
+    pub(crate) polls: usize,
+    pub(crate) first_poll: Option<Instant>,
+}
+
+/// All of them.
+pub(crate) struct FakeServers {
+    servers: Mutex<BTreeMap<Site, FakeServer>>,
+    /// Tasks that were begun and not ended.
+    pub(crate) in_flight: Arc<AtomicUsize>,
+}
+
+struct InFlight(Arc<AtomicUsize>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl FakeServers {
+    pub(crate) fn new(sites: &[&str]) -> Self {
+        let server = |number: usize| FakeServer {
+            alive: true,
+            hangs: false,
+            tasks_hang: false,
+            panics: false,
+            password: "one".to_owned(),
+            pair: Pair::CLOSED,
+            uuid: format!("{number:08}-0000-4000-8000-000000000000").parse().expect("a uuid"),
+            executed: GtidSet::new(),
+            source: None,
+            runs: false,
+            polls: 0,
+            first_poll: None,
+        };
+        let servers = sites.iter().enumerate().map(|(number, site)| (Site::new(site), server(number + 1)));
+        Self { servers: Mutex::new(servers.collect()), in_flight: Arc::default() }
+    }
+
+    pub(crate) fn change<T>(&self, site: &str, change: impl FnOnce(&mut FakeServer) -> T) -> T {
+        let mut servers = self.servers.lock().expect("nobody panicked here");
+        change(servers.get_mut(&Site::new(site)).expect("a site"))
+    }
+
+    pub(crate) fn is_open(&self, site: &str) -> bool {
+        self.change(site, |server| server.alive && server.pair == Pair::OPEN)
+    }
+
+    fn get(&self, at: &Server) -> FakeServer {
+        self.change(at.site.as_str(), |server| server.clone())
+    }
+}
+
+impl FakeServer {
+    fn facts(&self) -> Facts {
+        let replica = self.source.clone().map(|source| ReplicaFacts {
+            source: Some(source),
+            receiver: if self.runs { Receiver::Running } else { Receiver::Stopped },
+            receiver_error: None,
+            applier: if self.runs { Applier::Running } else { Applier::Stopped },
+            delayed: false,
+            behind: self.runs.then_some(Millis(0)),
+        });
+        let data = Data { executed: self.executed.clone(), received: GtidSet::new(), purged: GtidSet::new() };
+        Facts {
+            pair: self.pair,
+            server_uuid: self.uuid,
+            data: Some(data),
+            replica,
+            user_data: !self.executed.is_empty(),
+        }
+    }
+}
+
+impl Servers for FakeServers {
+    type Session = ();
+
+    async fn poll(&self, at: &Server, session: &mut Option<()>, _: Duration) -> Result<Looked, Silent> {
+        let server = self.change(at.site.as_str(), |server| {
+            server.polls += 1;
+            server.first_poll.get_or_insert_with(Instant::now);
+            server.clone()
+        });
+        assert!(!server.panics, "a malformed key");
+        if server.hangs {
+            std::future::pending::<()>().await;
+        }
+        if !server.alive {
+            return Err(Silent::Failed("nobody answers".to_owned()));
+        }
+        if server.password != at.operator.password {
+            return Err(Silent::LoginRefused("another password".to_owned()));
+        }
+        *session = Some(());
+        Ok(Looked { facts: server.facts(), server_id: Some(1), exhausted: false })
+    }
+
+    async fn work(&self, at: &Server, meant: Option<Uuid>, task: &Task, _: Duration) -> Outcome {
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        let _in_flight = InFlight(Arc::clone(&self.in_flight));
+        let server = self.get(at);
+        if server.hangs || server.tasks_hang {
+            std::future::pending::<()>().await;
+        }
+        if !server.alive {
+            return Outcome::Failed("nobody answers".to_owned());
+        }
+        if meant.is_some_and(|meant| meant != server.uuid) {
+            return Outcome::Failed("another server answers".to_owned());
+        }
+        self.change(at.site.as_str(), |server| {
+            match task {
+                Task::Read | Task::WaitFor { .. } => {}
+                Task::Fence => server.pair = Pair::CLOSED,
+                Task::EndSessions => return Outcome::Sessions(0),
+                Task::StopReceiver => server.runs = false,
+                Task::StartApplier | Task::LiftDelay | Task::StartReplica => {
+                    server.runs = true;
+                    return Outcome::Ok;
+                }
+                Task::CutReplication { .. } => (server.source, server.runs) = (None, false),
+                Task::Attach { source, .. } | Task::Repoint { source, .. } => {
+                    (server.source, server.runs) = (Some(source.clone()), true);
+                }
+                Task::Clone { .. } => return Outcome::Cloned,
+                Task::Cache(_) => return Outcome::Failed("there is no cache".to_owned()),
+            }
+            Outcome::Read(Box::new(server.facts()))
+        })
+    }
+}

@@ -1,0 +1,6 @@
+//! Whole operators in a world in memory.
+
+mod http;
+mod reign;
+mod storing;
+mod trouble;

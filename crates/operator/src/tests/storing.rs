@@ -1,0 +1,119 @@
+//! Storing: what is refused, contested or lost on the way to the store.
+
+use crate::testing::{Bed, Refusing, object, operate, orders, status, until, writer};
+use serde_json::json;
+
+/// A group whose primary dies under that trouble is moved all the same.
+async fn check_moves(refusing: Option<Refusing>, meanwhile: impl Fn(&Bed)) {
+    let mut bed = Bed::new(&["iad", "pdx", "fra"]).await;
+    let operator = operate(&bed, "one").await;
+    assert_eq!(writer(&bed, None).await, "iad");
+    if let Some(what) = refusing {
+        bed.world.refuse(what);
+    }
+    bed.kill("iad");
+    let moved = until("the move is stored", async || {
+        meanwhile(&bed);
+        let object = bed.world.object(&orders());
+        let annotation = object["metadata"]["annotations"]["bloodraven.shipstream.io/authority"].as_str()?;
+        let annotation: serde_json::Value = serde_json::from_str(annotation).ok()?;
+        let stable =
+            |copy: &serde_json::Value| copy["phase"] == "Stable" && copy["site"] != "iad" && copy["site"] != "";
+        let stored = stable(&annotation) || stable(&object["status"]["authority"]);
+        ["pdx", "fra"].into_iter().find(|site| stored && bed.servers.is_open(site))
+    })
+    .await;
+    if let Some(what) = refusing {
+        bed.world.allow(what);
+    }
+    until("status says so, too", async || (status(&bed)["activeSite"] == moved).then_some(())).await;
+    operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_annotations_denied_the_status_alone_carries_the_record() {
+    check_moves(Some(Refusing::Annotations), |_| {}).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_status_denied_the_annotation_alone_carries_the_record() {
+    check_moves(Some(Refusing::Status), |_| {}).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_else_who_writes_all_the_time_does_not_stop_a_move() {
+    check_moves(None, |bed| {
+        bed.world.edit(&orders(), |object| object["metadata"]["labels"] = json!({"written": "again"}));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_lost_is_found_out_by_reading_again() {
+    let mut bed = Bed::new(&["iad", "pdx", "fra"]).await;
+    let _operator = operate(&bed, "one").await;
+    assert_eq!(writer(&bed, None).await, "iad");
+    bed.world.refuse(Refusing::AnnotationsAnswer);
+    bed.kill("iad");
+    // Stored, and nobody heard it: nothing is granted on top of it.
+    until("the revocation is stored", async || {
+        let object = bed.world.object(&orders());
+        let annotation = object["metadata"]["annotations"]["bloodraven.shipstream.io/authority"].as_str()?;
+        annotation.contains("Revoking").then_some(())
+    })
+    .await;
+    bed.world.allow(Refusing::AnnotationsAnswer);
+    assert_ne!(writer(&bed, Some("iad")).await, "iad");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_hangs_keeps_nobody_from_polling() {
+    let bed = Bed::new(&["iad", "pdx"]).await;
+    bed.world.refuse(Refusing::Reads);
+    let operator = operate(&bed, "one").await;
+    until("polls go on", async || bed.servers.change("iad", |server| (server.polls >= 3).then_some(()))).await;
+    assert_eq!(operator.get("/healthz").await.0, 200);
+    assert_eq!(status(&bed)["authority"], json!(null));
+    bed.world.allow(Refusing::Reads);
+    assert_eq!(writer(&bed, None).await, "iad");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_spec_leaves_the_last_valid_one_in_force() {
+    let bed = Bed::new(&["iad", "pdx"]).await;
+    let _operator = operate(&bed, "one").await;
+    writer(&bed, None).await;
+    bed.world.edit(&orders(), |object| {
+        object["metadata"]["generation"] = json!(2);
+        object["spec"]["pollInterval"] = json!("-3s");
+    });
+    until("people are told", async || {
+        let status = status(&bed);
+        let degraded = status["conditions"].as_array()?.iter().find(|one| one["type"] == "Degraded")?.clone();
+        (degraded["reason"] == "InvalidSpec" && degraded["message"].as_str()?.contains("pollInterval")).then_some(())
+    })
+    .await;
+    let polls = bed.servers.change("iad", |server| server.polls);
+    until("polls go on", async || bed.servers.change("iad", |server| (server.polls > polls).then_some(()))).await;
+    assert_eq!(status(&bed)["observedGeneration"], 1);
+    bed.world.edit(&orders(), |object| {
+        object["metadata"]["generation"] = json!(3);
+        object["spec"]["pollInterval"] = json!("1s");
+    });
+    until("it is taken", async || (status(&bed)["observedGeneration"] == 3).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_that_are_none_stand_in_nobodys_way() {
+    let bed = Bed::new(&["iad", "pdx"]).await;
+    bed.world.put(&crate::world::GroupId::new("shop", "broken"), json!({"metadata": {"name": "broken"}, "spec": 7}));
+    let mut nonsense = object("nonsense", &["iad", "pdx"]);
+    nonsense["spec"]["sites"] = json!("none");
+    bed.world.put(&crate::world::GroupId::new("shop", "nonsense"), nonsense);
+    let operator = operate(&bed, "one").await;
+    assert_eq!(writer(&bed, None).await, "iad");
+    let (code, all) = operator.get("/status").await;
+    assert_eq!((code, &all["shop/orders"]["activeSite"]), (200, &json!("iad")));
+    assert!(all.get("shop/broken").is_none());
+    assert_eq!(operator.get("/healthz").await.0, 200);
+}

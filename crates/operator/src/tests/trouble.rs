@@ -1,0 +1,123 @@
+//! Trouble at one place that must not spread: a slow sidecar, a panic, a refused login.
+
+use crate::ears::{Deaf, Ears};
+use crate::testing::{Bed, operate, operate_with, status, until, writer};
+use crate::world::{Event, GroupId, MissingSecret};
+use bloodraven_brain::group::input::Saw;
+use bloodraven_brain::group::{Group, Notice};
+use bloodraven_brain::lease;
+use bloodraven_brain::name::Site;
+use bloodraven_brain::time::Now;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sidecar_that_hangs_delays_nobody() {
+    let bed = Bed::new(&["iad", "pdx", "fra"]).await;
+    let _operator = operate(&bed, "one").await;
+    writer(&bed, None).await;
+    bed.sidecars["fra"].state.hangs.store(true, Ordering::SeqCst);
+    let heard = |site: &str| bed.sidecars[site].state.heard.load(Ordering::SeqCst);
+    let (before, hanging) = (heard("pdx"), heard("fra"));
+    until("the others are pushed to all the while", async || {
+        (heard("pdx") >= before + 3 && heard("fra") > hanging).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poll_that_panics_is_a_failed_poll() {
+    let bed = Bed::new(&["iad", "pdx"]).await;
+    let operator = operate(&bed, "one").await;
+    writer(&bed, None).await;
+    bed.servers.change("pdx", |server| server.panics = true);
+    until("it is unreachable", async || {
+        let status = status(&bed);
+        let entry = status["sites"].as_array()?.iter().find(|entry| entry["name"] == "pdx")?.clone();
+        (entry["state"] == "unreachable").then_some(())
+    })
+    .await;
+    assert_eq!(operator.get("/healthz").await.0, 200);
+    assert!(bed.servers.is_open("iad"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_login_is_no_failed_poll_and_new_credentials_are_found() {
+    let bed = Bed::new(&["iad", "pdx"]).await;
+    let _operator = operate(&bed, "one").await;
+    writer(&bed, None).await;
+    bed.servers.change("iad", |server| server.password = "two".to_owned());
+    let polls = bed.servers.change("iad", |server| server.polls);
+    // More refusals than the failure threshold.
+    until("refused often", async || bed.servers.change("iad", |server| (server.polls > polls + 3).then_some(()))).await;
+    assert_eq!(status(&bed)["activeSite"], "iad");
+    assert!(bed.servers.is_open("iad"));
+    bed.world.password("two");
+    bed.servers.change("pdx", |server| server.password = "two".to_owned());
+    until("it is seen again", async || {
+        let status = status(&bed);
+        let entry = status["sites"].as_array()?.iter().find(|entry| entry["name"] == "pdx")?.clone();
+        (entry["state"] == "read-only").then_some(())
+    })
+    .await;
+    assert_eq!(writer(&bed, None).await, "iad");
+}
+
+/// Panics at the first notices.
+struct Clumsy {
+    panics: AtomicUsize,
+    stumbled: AtomicUsize,
+}
+
+impl Ears for Clumsy {
+    fn notices(&self, id: &GroupId, now: Now, group: &Group, notices: &[Notice]) -> Vec<Event> {
+        assert!(self.stumbled.fetch_add(1, Ordering::SeqCst) >= 2, "a test");
+        Deaf.notices(id, now, group, notices)
+    }
+
+    fn glance(&self, _: &GroupId, _: Now, _: &Group) -> Vec<Event> {
+        Vec::new()
+    }
+
+    fn spec_refused(&self, _: &GroupId, _: Now, _: Option<&str>) -> Vec<Event> {
+        Vec::new()
+    }
+
+    fn secrets_missing(&self, _: &GroupId, _: Now, _: Option<&MissingSecret>) -> Vec<Event> {
+        Vec::new()
+    }
+
+    fn forget(&self, _: &GroupId) {}
+
+    fn election(&self, _: Now, _: &lease::Notice) {}
+
+    fn polled(&self, _: &GroupId, _: &Site, _: Duration, _: &Saw) {}
+
+    fn fenced(&self, _: &GroupId, _: &Site, _: bool) {}
+
+    fn panicked(&self, of: &str) {
+        assert_eq!(of, "group shop/orders");
+        self.panics.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn write_failed(&self, _: &'static str) {}
+
+    fn answered(&self, _: &'static str, _: &str, _: u16, _: Duration) {}
+
+    fn followers(&self, _: usize) {}
+
+    fn metrics(&self) -> String {
+        String::new()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_loop_that_panics_is_counted_and_started_again() {
+    let bed = Bed::new(&["iad", "pdx"]).await;
+    let ears = Arc::new(Clumsy { panics: AtomicUsize::new(0), stumbled: AtomicUsize::new(0) });
+    let operator = operate_with(&bed, "one", Arc::clone(&ears) as Arc<dyn Ears>).await;
+    assert_eq!(writer(&bed, None).await, "iad");
+    assert_eq!(ears.panics.load(Ordering::SeqCst), 2);
+    assert_eq!(operator.get("/healthz").await.0, 200);
+}
