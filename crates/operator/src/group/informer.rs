@@ -10,6 +10,7 @@ use crate::tasks::rest;
 use crate::world::{Addresses, Secrets, World};
 use bloodraven_brain::group::Input;
 use bloodraven_brain::name::Site;
+use bloodraven_brain::time::Millis;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +36,9 @@ pub(super) async fn inform<W: World, S: Servers>(
 ) {
     let (mut changes, mut declared) = (common.world.changes(), sites.clone());
     let mut last = None;
+    let beat = common.beats.begin(format!("informer {}", shared.id), Millis::from_secs(5));
     loop {
+        beat.beat();
         let names = declared.borrow_and_update().clone();
         let (estate, addresses) = tokio::join!(
             timeout(STORE_BOUND, common.world.estate(&shared.id, &names)),

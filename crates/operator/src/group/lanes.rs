@@ -23,6 +23,9 @@ use tokio::time::{Instant, timeout_at};
 /// The brain gives a lane one task at a time; a second one can wait while the first is being given up.
 const WAITING: usize = 2;
 
+/// A verb that was given up ends on the server what it began; it has its own bound, and gets this much more.
+const CLEARING: Duration = Duration::from_millis(250);
+
 /// One task.
 #[derive(Debug)]
 pub(super) struct Job {
@@ -114,7 +117,7 @@ async fn one<W: World, S: Servers>(
     };
     let left: Duration = until.saturating_duration_since(Instant::now());
     let work = unless_it_panics(common.servers.work(&server, meant, task, left));
-    match timeout_at(until, common.leadership.guard(work)).await {
+    match timeout_at(until + CLEARING, common.leadership.guard(work)).await {
         Ok(Ok(Some(outcome))) => outcome,
         Ok(Ok(None)) => Outcome::Failed("the task panicked; its effect is unknown".to_owned()),
         Ok(Err(_)) => Outcome::Failed("leadership was lost".to_owned()),

@@ -68,6 +68,8 @@ pub(crate) enum ToLeader {
     Heard(Box<HeardFrom>),
     /// A sidecar asks.
     Asked(Asked),
+    /// What is stored is not what this leader knows: somebody else wrote it.
+    Doubt,
     /// Why things are as they are.
     Why(oneshot::Sender<Value>),
     /// The leader as it is, to be tried out.
@@ -117,7 +119,7 @@ struct SiteHands {
     every: Millis,
     lanes: Lanes,
     exchanges: Arc<tokio::sync::Semaphore>,
-    _poller: Owned,
+    poller: Owned,
 }
 
 impl<W: World, S: Servers> Leader<W, S> {
@@ -235,6 +237,12 @@ impl<W: World, S: Servers> Leader<W, S> {
                 self.askers.insert(ReplyId(id), reply);
                 self.feed(Input::Asked { question, reply: ReplyId(id) });
             }
+            // The brain's word for it is a leadership that was over for a moment: everything is learnt anew.
+            ToLeader::Doubt => {
+                let until = self.group.leads_until;
+                self.feed(Input::Leads(None));
+                self.feed(Input::Leads(until));
+            }
             // Who asked may be gone.
             ToLeader::Why(reply) => drop(reply.send(words::why(&self.group, &self.memory, self.common.world.now()))),
             ToLeader::Copy(reply) => drop(reply.send((self.group.clone(), self.common.world.now()))),
@@ -274,17 +282,28 @@ impl<W: World, S: Servers> Leader<W, S> {
     fn tend_sites(&mut self) {
         let spec = &self.valid.spec;
         let every = spec.poll_interval;
-        self.sites.retain(|site, hands| spec.site(site).is_some() && hands.every == every);
+        self.sites.retain(|site, _| spec.site(site).is_some());
         for site in spec.names() {
-            if self.sites.contains_key(&site) {
+            if self.sites.get(&site).is_some_and(|hands| hands.every == every) {
                 continue;
             }
             let (network, inbox) = (self.network.subscribe(), self.inbox.clone());
-            let lanes = Lanes::begin(&self.common, &self.shared, &site, &network, &inbox);
-            let rounds = Rounds { site: site.clone(), every, epoch: Arc::clone(&self.epoch), network, inbox };
+            let rounds = Rounds {
+                site: site.clone(),
+                every,
+                epoch: Arc::clone(&self.epoch),
+                network: network.clone(),
+                inbox: inbox.clone(),
+            };
             let poller = own(poller::poll(Arc::clone(&self.common), Arc::clone(&self.shared), rounds));
+            // Another rate of polls: what is being done to the site goes on.
+            if let Some(hands) = self.sites.get_mut(&site) {
+                (hands.every, hands.poller) = (every, poller);
+                continue;
+            }
+            let lanes = Lanes::begin(&self.common, &self.shared, &site, &network, &inbox);
             let exchanges = Arc::new(tokio::sync::Semaphore::new(EXCHANGES));
-            self.sites.insert(site, SiteHands { every, lanes, exchanges, _poller: poller });
+            self.sites.insert(site, SiteHands { every, lanes, exchanges, poller });
         }
     }
 

@@ -8,7 +8,8 @@
 //! Somebody else's write (an admin's new spec, a removed request) makes that version stale without changing anything that
 //! this leader rests on. So after a conflict the object is read again: if it still keeps exactly what this leader knows to
 //! be stored, the write is made on top of the new version; if not, nobody knows what is stored any more, and the brain
-//! hears so.
+//! hears so. A copy that was taken away or is behind is written anew from memory, as long as both copies together still
+//! say what this leader knows: nothing is lost by that. One that says more is never overwritten.
 
 use super::leader::ToLeader;
 use super::report::{Sight, Status};
@@ -19,7 +20,8 @@ use crate::world::{Refused, Version, World};
 use bloodraven_blueprint::status::Annotations;
 use bloodraven_brain::group::input::{Loaded, Saved};
 use bloodraven_brain::group::kept::SiteKept;
-use bloodraven_brain::group::{Input, Kept, SaveId};
+use bloodraven_brain::group::{Input, Kept, SaveId, Stored};
+use bloodraven_brain::time::Millis;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,6 +34,9 @@ const SAVE_BOUND: Duration = Duration::from_millis(9500);
 
 /// After so many conflicts in one write somebody else is writing all the time.
 const CONFLICTS: usize = 4;
+
+/// A second copy that is refused is offered again after so long.
+const COPY_AGAIN: Duration = Duration::from_secs(30);
 
 /// What people see is written so often, at most.
 const REPORT_PACE: Duration = Duration::from_secs(1);
@@ -54,9 +59,14 @@ struct Known {
     status: Status,
     /// The status as it was last written or read, word for word.
     text: Value,
-    /// What is kept in it; none: that cannot be read.
+    /// What is kept in both copies; none: that cannot be read.
     kept: Option<Kept>,
+    /// The annotations that are ours.
+    annotations: Values,
 }
+
+/// Annotations, by their keys; none: not there.
+type Values = BTreeMap<String, Option<String>>;
 
 /// See above.
 pub(super) struct Store<W, S> {
@@ -64,6 +74,19 @@ pub(super) struct Store<W, S> {
     shared: Arc<Shared>,
     inbox: mpsc::Sender<ToLeader>,
     known: Option<Known>,
+    /// When a missing second copy may be written.
+    copy_due: Instant,
+}
+
+/// What the object was found to keep after a conflict.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// What it was thought to keep.
+    Same,
+    /// Something else, or something that cannot be read.
+    Other,
+    /// Nobody answered.
+    Nothing,
 }
 
 /// How one write ended.
@@ -83,9 +106,12 @@ pub(super) async fn run<W: World, S: Servers>(
     mut wishes: mpsc::Receiver<ToStore>,
     mut sights: watch::Receiver<Option<Arc<Sight>>>,
 ) {
-    let mut store = Store { common, shared, inbox, known: None };
+    // A save may take its whole bound; pictures come every second.
+    let beat = common.beats.begin(format!("store {}", shared.id), Millis::from_secs(5));
+    let mut store = Store { common, shared, inbox, known: None, copy_due: Instant::now() };
     let mut report_due = Instant::now();
     loop {
+        beat.beat();
         let wish = tokio::select! {
             biased;
             wish = wishes.recv() => wish,
@@ -156,7 +182,9 @@ impl<W: World, S: Servers> Store<W, S> {
     fn know(&mut self, object: &Object) {
         let text = object.status().cloned().unwrap_or_default();
         let (version, status) = (object.version.clone(), Status::read(object.status()));
-        self.known = Some(Known { version, status, text, kept: object.kept().ok().map(plain) });
+        let value = |key: &str| (key.to_owned(), object.annotations.get(key).cloned());
+        let annotations = Annotations::default().entries().into_iter().map(|(key, _)| value(key)).collect();
+        self.known = Some(Known { version, status, text, kept: object.kept().ok().map(plain), annotations });
     }
 
     /// The annotation first, then the status.
@@ -172,14 +200,12 @@ impl<W: World, S: Servers> Store<W, S> {
                 Wrote::Denied | Wrote::Doubt => Saved::Unknown,
             };
         }
-        match self.save_annotations(&annotations, base).await {
-            Wrote::Done => {
-                let between = Kept::join(kept.anchor(), base.clone());
-                match self.save_status(kept, &between).await {
-                    Wrote::Done => Saved::All,
-                    Wrote::Denied | Wrote::Doubt => Saved::RecordOnly,
-                }
-            }
+        let between = Kept::join(kept.anchor(), base.clone());
+        match self.save_annotations(&annotations, base, &between).await {
+            Wrote::Done => match self.save_status(kept, &between).await {
+                Wrote::Done => Saved::All,
+                Wrote::Denied | Wrote::Doubt => Saved::RecordOnly,
+            },
             // Another path may be open.
             Wrote::Denied => match self.save_status(kept, base).await {
                 Wrote::Done => Saved::All,
@@ -189,10 +215,9 @@ impl<W: World, S: Servers> Store<W, S> {
         }
     }
 
-    async fn save_annotations(&mut self, annotations: &Annotations, base: &Kept) -> Wrote {
-        let entries = annotations.entries();
-        let values: BTreeMap<String, Option<String>> =
-            entries.into_iter().map(|(key, value)| (key.to_owned(), value.map(str::to_owned))).collect();
+    /// `then` is what both copies keep together once it is written.
+    async fn save_annotations(&mut self, annotations: &Annotations, base: &Kept, then: &Kept) -> Wrote {
+        let values = values(annotations);
         for _ in 0..CONFLICTS {
             let Some(version) = self.known.as_ref().map(|known| known.version.clone()) else { return Wrote::Doubt };
             let world = &self.common.world;
@@ -202,12 +227,13 @@ impl<W: World, S: Servers> Store<W, S> {
                 Ok(version) => {
                     if let Some(known) = &mut self.known {
                         known.version = version;
-                        known.kept = None;
+                        known.kept = Some(plain(then.clone()));
+                        known.annotations = values;
                     }
                     return Wrote::Done;
                 }
                 Err(Some(ended)) => return ended,
-                Err(None) if self.still_keeps(base).await => {}
+                Err(None) if self.look_again(base).await == Found::Same => {}
                 Err(None) => return Wrote::Doubt,
             }
         }
@@ -218,10 +244,10 @@ impl<W: World, S: Servers> Store<W, S> {
         for _ in 0..CONFLICTS {
             let Some(known) = &self.known else { return Wrote::Doubt };
             let Ok((status, _)) = known.status.keeping(kept) else { return Wrote::Denied };
-            match self.write_status(status, plain(kept.clone())).await {
+            match self.write_status(status, Some(plain(kept.clone()))).await {
                 Ok(()) => return Wrote::Done,
                 Err(Some(ended)) => return ended,
-                Err(None) if self.still_keeps(base).await => {}
+                Err(None) if self.look_again(base).await == Found::Same => {}
                 Err(None) => return Wrote::Doubt,
             }
         }
@@ -229,7 +255,7 @@ impl<W: World, S: Servers> Store<W, S> {
     }
 
     /// An error without a reason is a conflict.
-    async fn write_status(&mut self, status: Status, kept: Kept) -> Result<(), Option<Wrote>> {
+    async fn write_status(&mut self, status: Status, kept: Option<Kept>) -> Result<(), Option<Wrote>> {
         let Some(version) = self.known.as_ref().map(|known| known.version.clone()) else {
             return Err(Some(Wrote::Doubt));
         };
@@ -237,7 +263,9 @@ impl<W: World, S: Servers> Store<W, S> {
         let call = self.common.world.save_status(&self.shared.id, &version, &text);
         let wrote = timeout(STORE_BOUND, self.common.leadership.guard(call)).await;
         let version = self.ended("status", wrote.ok().and_then(Result::ok))?;
-        self.known = Some(Known { version, status, text, kept: Some(kept) });
+        if let Some(known) = &mut self.known {
+            *known = Known { version, status, text, kept, annotations: std::mem::take(&mut known.annotations) };
+        }
         Ok(())
     }
 
@@ -259,29 +287,62 @@ impl<W: World, S: Servers> Store<W, S> {
         Err(Some(ended))
     }
 
-    /// After a conflict: whether the object keeps what it was thought to keep. If so, its version is known again.
-    async fn still_keeps(&mut self, base: &Kept) -> bool {
-        let Some(object) = self.read().await else { return false };
-        let same = object.kept().is_ok_and(|kept| plain(kept) == plain(base.clone()));
-        if same {
-            self.know(&object);
+    /// After a conflict: what the object keeps. If that is what it was thought to keep, its version is known again.
+    async fn look_again(&mut self, base: &Kept) -> Found {
+        let Some(object) = self.read().await else { return Found::Nothing };
+        if !object.kept().is_ok_and(|kept| plain(kept) == plain(base.clone())) {
+            return Found::Other;
         }
-        same
+        self.know(&object);
+        Found::Same
     }
 
-    /// What people see. Lost without harm; tried again with the next picture.
+    /// What people see, and what is missing of either copy. Lost without harm; tried again with the next picture.
     async fn report(&mut self, sight: Option<Arc<Sight>>) {
         let (Some(sight), Some(known)) = (sight, &self.known) else { return };
+        if matches!(sight.group.stored, Stored::Corrupt(..)) {
+            return self.report_corrupt(&sight).await;
+        }
         let Some(base) = sight.group.kept().map(|kept| plain(Kept::clone(&kept))) else { return };
         // A picture from before the last save would show what is over.
-        let status = known.status.showing(&sight);
-        if known.kept.as_ref() != Some(&base) || status.to_json() == known.text {
+        if known.kept.as_ref() != Some(&base) {
             return;
         }
-        if let Err(None) = self.write_status(status, base.clone()).await {
-            self.still_keeps(&base).await;
+        let Ok((status, annotations)) = known.status.keeping(&base) else { return };
+        let status = status.showing(&sight);
+        let is_news = status.to_json() != known.text;
+        if known.annotations != values(&annotations) && Instant::now() >= self.copy_due {
+            self.copy_due = Instant::now() + COPY_AGAIN;
+            self.save_annotations(&annotations, &base, &base).await;
+        }
+        if is_news
+            && let Err(None) = self.write_status(status, Some(base.clone())).await
+            && self.look_again(&base).await == Found::Other
+        {
+            tracing::warn!(fg = %self.shared.id, "somebody else changed what is stored; it is read again");
+            self.known = None;
+            let _ = self.inbox.send(ToLeader::Doubt).await;
         }
     }
+
+    /// What cannot be read stays as it is; beside it stands that it cannot be read.
+    async fn report_corrupt(&mut self, sight: &Sight) {
+        let Some(known) = self.known.as_ref().filter(|known| known.kept.is_none()) else { return };
+        let status = known.status.showing(sight);
+        if status.to_json() == known.text {
+            return;
+        }
+        if let Err(None) = self.write_status(status, None).await
+            && let Some(object) = self.read().await
+        {
+            self.know(&object);
+        }
+    }
+}
+
+fn values(annotations: &Annotations) -> Values {
+    let entries = annotations.entries().into_iter();
+    entries.map(|(key, value)| (key.to_owned(), value.map(str::to_owned))).collect()
 }
 
 /// A site of which nothing is known needs no entry.

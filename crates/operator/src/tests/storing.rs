@@ -117,3 +117,54 @@ async fn objects_that_are_none_stand_in_nobodys_way() {
     assert!(all.get("shop/broken").is_none());
     assert_eq!(operator.get("/healthz").await.0, 200);
 }
+
+/// The annotation's copy of the record.
+const COPY: &str = "bloodraven.shipstream.io/authority";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_was_taken_away_is_written_anew() {
+    let bed = Bed::new(&["iad", "pdx"]).await;
+    let operator = operate(&bed, "one").await;
+    assert_eq!(writer(&bed, None).await, "iad");
+    let epoch = status(&bed)["authority"]["epoch"].clone();
+    bed.world.edit(&orders(), |object| {
+        if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+            annotations.remove(COPY);
+        }
+    });
+    until("the annotation is back", async || {
+        bed.world.object(&orders())["metadata"]["annotations"][COPY].as_str().map(drop)
+    })
+    .await;
+    bed.world.edit(&orders(), |object| object["status"] = json!({}));
+    until("the status is back", async || (status(&bed)["authority"]["epoch"] == epoch).then_some(())).await;
+    assert_eq!(writer(&bed, None).await, "iad");
+    operator.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_says_more_than_is_known_is_never_overwritten() {
+    let bed = Bed::new(&["iad", "pdx"]).await;
+    let operator = operate(&bed, "one").await;
+    assert_eq!(writer(&bed, None).await, "iad");
+    let epoch = status(&bed)["authority"]["epoch"].as_u64().expect("an epoch");
+    // As another leader would have left it.
+    let copy = bed.world.object(&orders())["metadata"]["annotations"][COPY].as_str().expect("a copy").to_owned();
+    let ahead = copy.replacen(&format!("\"epoch\":{epoch},"), &format!("\"epoch\":{},", epoch + 5), 1);
+    assert_ne!(copy, ahead);
+    bed.world.edit(&orders(), |object| object["metadata"]["annotations"][COPY] = json!(ahead));
+    until("it is the record", async || {
+        let record = operator.get("/why").await.1["record"].clone();
+        (record["epoch"].as_u64()? >= epoch + 5).then_some(())
+    })
+    .await;
+    // One that cannot be read: nothing moves, and people are told.
+    bed.world.edit(&orders(), |object| object["metadata"]["annotations"][COPY] = json!("{"));
+    until("people are told", async || {
+        let status = status(&bed);
+        status["conditions"].as_array()?.iter().any(|one| one["reason"] == "AuthorityCorrupt").then_some(())
+    })
+    .await;
+    assert_eq!(bed.world.object(&orders())["metadata"]["annotations"][COPY], json!("{"));
+    operator.end().await;
+}
