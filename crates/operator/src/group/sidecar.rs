@@ -141,7 +141,8 @@ pub(crate) fn client() -> Result<reqwest::Client, reqwest::Error> {
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(BOUND)
         .timeout(BOUND)
-        .pool_max_idle_per_host(2)
+        // One that stands since before a cut is found dead once, not twice.
+        .pool_max_idle_per_host(1)
         .pool_idle_timeout(Duration::from_mins(1))
         .http1_only()
         .build()
