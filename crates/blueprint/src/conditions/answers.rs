@@ -14,6 +14,7 @@ use bloodraven_brain::group::report::{Degraded, NotReady};
 use bloodraven_brain::name::Site;
 
 use super::Sight;
+use super::sight::Patience;
 use crate::words::Word;
 
 /// The conditions that are made here, in the order in which they are shown.
@@ -106,12 +107,17 @@ pub fn degraded(sight: &Sight) -> Vec<(DegradedReason, String)> {
     found.into_iter().map(with_advice).collect()
 }
 
-/// A proof that time alone brings is no reason to call for anybody: nobody writes, and it says until when.
+/// A proof that time alone brings, or that was asked for a moment ago, is no reason to call for anybody: nobody writes, and
+/// it says what is waited for.
 fn told(sight: &Sight, reason: Degraded, text: &str) -> (DegradedReason, String) {
-    match (reason, sight.proof_comes) {
-        (Degraded::PromotionHeld, Some(within)) => {
+    match (reason, sight.patience) {
+        (Degraded::PromotionHeld, Some(Patience::Comes(within))) => {
             let seconds = within.0.div_ceil(1000);
             (DegradedReason::NoPrimary, format!("NO PRIMARY: {text}; the proof comes by itself within {seconds} s"))
+        }
+        (Degraded::PromotionHeld, Some(Patience::Young)) => {
+            let until_now = text.split("; to accept").next().unwrap_or(text);
+            (DegradedReason::NoPrimary, format!("NO PRIMARY: {until_now}; acknowledgements are on their way"))
         }
         _ => (reason_of(reason), text.to_owned()),
     }

@@ -22,8 +22,8 @@ pub struct Sight {
     pub epoch: Epoch,
     /// The leader's own summary.
     pub report: Report,
-    /// There is no proof yet, and time alone brings it within this long.
-    pub proof_comes: Option<Millis>,
+    /// Why a missing proof is no reason to call for anybody yet.
+    pub patience: Option<Patience>,
     /// Declared sites that do not follow the active one.
     pub not_following: Vec<Site>,
     /// Sites that have what the primary lacks, and what.
@@ -46,6 +46,18 @@ pub struct Sight {
     pub hands: Hands,
 }
 
+/// A proof is missing, and that is as it should be for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Time alone brings it within this long.
+    Comes(Millis),
+    /// The revocation is so young that acknowledgements are on their way.
+    Young,
+}
+
+/// Acknowledgements are on their way for a moment after every revocation.
+const YOUNG: Millis = Millis::from_secs(5);
+
 impl Sight {
     /// What can be seen of that leader.
     pub fn of(group: &Group, now: Now, hands: &Hands) -> Self {
@@ -58,7 +70,7 @@ impl Sight {
             name: group.spec.name.clone(),
             epoch: kept.epoch(),
             report: group.summary(now),
-            proof_comes: proof_comes(group, now),
+            patience: patience(group, kept, now),
             not_following: not_following(group, kept),
             divergent: divergent(group, kept),
             clones: clones(group, kept),
@@ -73,10 +85,12 @@ impl Sight {
     }
 }
 
-fn proof_comes(group: &Group, now: Now) -> Option<Millis> {
-    match &group.obstacle {
-        Some(Obstacle::Release(missing)) => missing.until.map(|until| until.since(now.boot)),
-        _ => None,
+fn patience(group: &Group, kept: &Kept, now: Now) -> Option<Patience> {
+    let Some(Obstacle::Release(missing)) = &group.obstacle else { return None };
+    let young = kept.record.as_ref().is_some_and(|record| now.wall < record.since.after(YOUNG));
+    match missing.until {
+        Some(until) => Some(Patience::Comes(until.since(now.boot))),
+        None => young.then_some(Patience::Young),
     }
 }
 

@@ -5,6 +5,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
+mod conditions;
 mod corrupt;
 mod round_trip;
 mod shown;

@@ -1,0 +1,4 @@
+//! Each notice in words, and the teller from the outside.
+
+mod rows;
+mod teller;
