@@ -147,7 +147,9 @@ pub const fn advice(reason: DegradedReason) -> &'static str {
         DegradedReason::SplitBrain => {
             "sites without authority are being fenced; look for who opened them, then for divergent transactions"
         }
-        DegradedReason::AuthorityCorrupt => "the present primary keeps its lease meanwhile",
+        DegradedReason::AuthorityCorrupt => {
+            "mend the copy that is named from the other one; the present primary keeps its lease meanwhile"
+        }
         DegradedReason::AuthorityBehind => "authority is given anew once every site is known to be closed",
         DegradedReason::CooldownActive => "it goes on by itself then; spec.failoverCooldown sets the pause",
         DegradedReason::NoPrimary => "status.authority and status.sites say who answers and what is waited for",
@@ -187,9 +189,11 @@ fn recovery(sight: &Sight) -> Said {
         let each = sight.divergent.iter().map(|(site, set)| {
             let (count, group, key) = (set.count(), &sight.name, keys::RECLONE_SITE);
             let set = set.compact().to_string();
+            // A prefix of the set is consent enough, and fits into a command line.
+            let prefix = set.split(':').next().unwrap_or_default();
             format!(
                 "{site} has {count} transactions that {primary} lacks ({set}); save what you need of them, then have it \
-                 copied anew: kubectl annotate mfg {group} {key}={site}:{set}"
+                 copied anew: kubectl annotate mfg {group} {key}={site}:{prefix}"
             )
         });
         let message = each.collect::<Vec<_>>().join("; ");

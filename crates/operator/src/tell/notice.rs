@@ -306,18 +306,20 @@ fn fencing(around: &Around, site: &Site, because: &str) -> Told {
 
 fn divergence(around: &Around, site: &Site, set: &GtidSet) -> Told {
     let count = set.count();
+    let text = set.compact().to_string();
+    // A prefix of the set is consent enough, and fits into a command line.
+    let prefix = text.split(':').next().unwrap_or_default();
     let message = format!(
         "{site} has {count} transactions that {} lacks: {}; it is neither attached nor overwritten. Save what you need of \
-         them, then: kubectl annotate mfg {} {}={site}:{}",
+         them, then: kubectl annotate mfg {} {}={site}:{prefix}",
         around.primary(),
         short(set),
         around.group,
-        keys::RECLONE_SITE,
-        short(set)
+        keys::RECLONE_SITE
     );
     let line = Line::of(LogEvent::DivergenceDetected)
         .text(Field::Site, site)
-        .text(Field::DivergentGtid, set.compact())
+        .text(Field::DivergentGtid, text)
         .number(Field::Count, i64::try_from(count).unwrap_or(i64::MAX));
     Told::new().event(EventReason::DataLossDetected, message).line(line)
 }
