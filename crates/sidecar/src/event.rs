@@ -37,6 +37,8 @@ pub(crate) enum Outside {
     Look(oneshot::Sender<Look>),
     /// The operator answered.
     OperatorAnswered,
+    /// The server was read as closed because mysqld is about to be stopped.
+    ClosedForTheEnd,
 }
 
 /// What a pusher is told.

@@ -82,6 +82,12 @@ pub enum Error {
         /// Why not.
         source: keys::Error,
     },
+    /// The operator account cannot be read.
+    #[snafu(transparent)]
+    Account {
+        /// Why not.
+        source: local::Unknown,
+    },
     /// The disk does not answer.
     #[snafu(display("STATE_DIR, AUTHORITY_KEY_FILE: the disk gave no answer within {FILES_WITHIN:?}"))]
     DiskHangs,
@@ -122,7 +128,7 @@ pub enum Error {
 /// Runs the sidecar until `shutdown` is ready. Dropping it is like killing the process.
 pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
     let config = Arc::new(config);
-    let (keys, found) = read_files(&config).await?;
+    let Files { keys, local, found } = read_files(&config).await?;
     let listener = TcpListener::bind(config.listen).await.context(ListenSnafu { address: config.listen })?;
     let Found { kept, made } = found;
     let me = Member::new(&config.site, &Instance::new(&config.pod_uid, &kept.id));
@@ -136,7 +142,6 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     let (outside, from_outside) = mpsc::channel(WAITING);
     let (keeper, talking) = keeper::Keeper::at(config.keeper_socket.clone(), keeper_said);
     tasks.spawn(talking);
-    let local = Arc::new(local::Local::new(config.mysql.clone()));
     let outstanding = Arc::new(Mutex::new(Outstanding::default()));
     let brain = Sidecar::start(me.clone(), kept.disk.clone(), clock::boot());
     let parts = Parts {
@@ -155,10 +160,10 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
         config: Arc::clone(&config),
     };
     let group = GroupUid::new(&config.group_uid);
-    let service =
-        http::Service::new(group, keys.clone(), outside, outstanding, local, teller.clone(), config.state_dir.clone());
+    let (watched, state_dir) = ((keys.clone(), Arc::clone(&local)), config.state_dir.clone());
+    let service = http::Service::new(group, keys, outside, outstanding, local, teller.clone(), state_dir);
     tasks.spawn(http::serve(listener, Arc::new(service)));
-    tasks.spawn(watch_keys(keys, teller));
+    tasks.spawn(watch_files(watched.0, watched.1, teller));
 
     let inputs = Inputs { lane, disk, keeper: said, outside: from_outside };
     let actor = Actor::new(parts).run(inputs, shutdown);
@@ -169,15 +174,23 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     }
 }
 
-/// Key and store, read in a thread of their own.
-async fn read_files(config: &Arc<Config>) -> Result<(keys::KeyRing, Found), Error> {
+/// What is read before anything else.
+struct Files {
+    keys: keys::KeyRing,
+    local: Arc<local::Local>,
+    found: Found,
+}
+
+/// Key, account and store, read in a thread of their own.
+async fn read_files(config: &Arc<Config>) -> Result<Files, Error> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).ok().ok_or(Error::NoRandomness)?;
     let new_id = format!("{:032x}", u128::from_be_bytes(random));
     let config = Arc::clone(config);
     let reading = tokio::task::spawn_blocking(move || {
         let keys = keys::KeyRing::read(&config.key_file)?;
-        Ok((keys, store::open(&config.state_dir, || new_id)))
+        let local = Arc::new(local::Local::new(config.mysql.clone())?);
+        Ok(Files { keys, local, found: store::open(&config.state_dir, || new_id) })
     });
     match timeout(FILES_WITHIN, reading).await {
         Ok(Ok(read)) => read,
@@ -195,17 +208,23 @@ fn tell_store(teller: &Teller, made: Option<&Made>) {
     }
 }
 
-/// Looks after changed keys for as long as it is polled.
-async fn watch_keys(keys: keys::KeyRing, teller: Teller) {
+/// Looks after changed keys and accounts for as long as it is polled, with one thread at a time.
+async fn watch_files(keys: keys::KeyRing, local: Arc<local::Local>, teller: Teller) {
     let mut look = tokio::time::interval(keys::LOOK_EVERY);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         look.tick().await;
-        let again = keys.clone();
-        match tokio::task::spawn_blocking(move || again.look_again()).await {
-            Ok(Ok(true)) => teller.prose(Level::Info, "the group's key has changed", None),
-            Ok(Ok(false)) | Err(_) => {}
-            Ok(Err(error)) => teller.prose(Level::Warn, "the group's key stays as it was", Some(&error)),
+        let (keys, local) = (keys.clone(), Arc::clone(&local));
+        let looked = tokio::task::spawn_blocking(move || (keys.look_again(), local.look_again()));
+        // A panic there changes nothing either.
+        let Ok((key, account)) = looked.await else { continue };
+        match key {
+            Ok(true) => teller.prose(Level::Info, "the group's key has changed", None),
+            Ok(false) => {}
+            Err(error) => teller.prose(Level::Warn, "the group's key stays as it was", Some(&error)),
+        }
+        if let Err(error) = account {
+            teller.prose(Level::Warn, "the operator account stays as it was", Some(&error));
         }
     }
 }

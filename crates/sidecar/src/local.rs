@@ -9,7 +9,7 @@ use bloodraven_mysql::{Account, Deadline, Error, Reading, Server, Session, Spare
 use snafu::{ResultExt as _, Snafu};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Mutex as Turn;
 
@@ -19,9 +19,6 @@ const LOOK_WITHIN: Duration = Duration::from_secs(2);
 /// How old such a reading may be: who asks more often gets the same again.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// How long the admin port may take to refuse before the other way is tried.
-const ADMIN_FIRST: Duration = Duration::from_secs(1);
-
 /// Roles whose sessions a fence leaves alone; their user names stand beside the operator's.
 const SPARED_ROLES: [&str; 3] = ["replication", "monitor", "backup"];
 
@@ -29,9 +26,18 @@ const SPARED_ROLES: [&str; 3] = ["replication", "monitor", "backup"];
 #[derive(Debug)]
 pub(crate) struct Local {
     mysql: Mysql,
+    /// As its files said last: no operation of the lane waits for a disk.
+    accounts: RwLock<Accounts>,
     /// The lane's session, and the start it was made for.
     kept: Mutex<Option<(StartId, Session)>>,
     looked: Turn<Option<Looked>>,
+}
+
+/// Who the sidecar is on the server, and whom a fence leaves alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Accounts {
+    operator: Account,
+    spared: Spared,
 }
 
 #[derive(Debug)]
@@ -44,31 +50,23 @@ struct Looked {
 /// Why the operator account is not known.
 #[derive(Debug, Snafu)]
 #[snafu(display("MYSQL_CREDENTIALS_DIR: cannot read {}: {source}", path.display()))]
-pub(crate) struct Unknown {
+pub struct Unknown {
     path: PathBuf,
     source: io::Error,
 }
 
-/// Why there is no session.
-#[derive(Debug, Snafu)]
-pub(crate) enum NoSession {
-    /// The account is not known.
-    #[snafu(transparent)]
-    Account {
-        /// Why not.
-        source: Unknown,
-    },
-    /// The server did not do what was asked.
-    #[snafu(transparent)]
-    Server {
-        /// What it did instead.
-        source: Error,
-    },
-}
-
 impl Local {
-    pub(crate) fn new(mysql: Mysql) -> Self {
-        Self { mysql, kept: Mutex::new(None), looked: Turn::new(None) }
+    /// Reads the accounts. Blocks for as long as the files take.
+    pub(crate) fn new(mysql: Mysql) -> Result<Self, Unknown> {
+        let accounts = RwLock::new(read_accounts(&mysql.credentials)?);
+        Ok(Self { mysql, accounts, kept: Mutex::new(None), looked: Turn::new(None) })
+    }
+
+    /// Reads the accounts again: they may have been rotated. What cannot be read changes nothing. Blocks.
+    pub(crate) fn look_again(&self) -> Result<(), Unknown> {
+        let found = read_accounts(&self.mysql.credentials)?;
+        *self.accounts.write().unwrap_or_else(PoisonError::into_inner) = found;
+        Ok(())
     }
 
     /// The admin port, for the opener.
@@ -76,38 +74,28 @@ impl Local {
         (&self.mysql.admin.0, self.mysql.admin.1)
     }
 
-    /// Reads the account anew each time: it may have been rotated.
-    async fn account(&self) -> Result<Account, Unknown> {
-        let folder = &self.mysql.credentials;
-        let (user, password) = (text(folder.join("username")).await?, text(folder.join("password")).await?);
-        Ok(Account::new(user, password))
+    fn accounts(&self) -> Accounts {
+        self.accounts.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Who is left alone when applications' sessions are ended.
-    pub(crate) async fn spared(&self) -> Spared {
-        let beside = self.mysql.credentials.parent().unwrap_or(Path::new("/"));
-        let mut names = vec![OPENER.to_owned()];
-        names.extend(text(self.mysql.credentials.join("username")).await.ok());
-        for role in SPARED_ROLES {
-            // Whose file is not mounted here has the name of its role.
-            names.push(text(beside.join(role).join("username")).await.unwrap_or_else(|_| role.to_owned()));
-        }
-        Spared::accounts(names)
+    pub(crate) fn spared(&self) -> Spared {
+        self.accounts().spared
     }
 
     /// The server as the operator account reaches it: by the admin port, or else by the clients'.
-    pub(crate) async fn servers(&self) -> Result<[Server; 2], Unknown> {
-        let account = self.account().await?;
+    pub(crate) fn servers(&self) -> [Server; 2] {
+        let account = self.accounts().operator;
         let at = |(host, port): &(String, u16)| Server::new(host, *port, account.clone());
-        Ok([at(&self.mysql.admin), at(&self.mysql.client)])
+        [at(&self.mysql.admin), at(&self.mysql.client)]
     }
 
     /// A new session.
-    pub(crate) async fn open(&self, deadline: Deadline) -> Result<Session, NoSession> {
-        let [admin, client] = self.servers().await?;
-        match Session::open(&admin, deadline.but_within(ADMIN_FIRST.max(deadline.left() / 2))).await {
-            Err(Error::Connect { .. }) => Ok(Session::open(&client, deadline).await?),
-            opened => Ok(opened?),
+    pub(crate) async fn open(&self, deadline: Deadline) -> Result<Session, Error> {
+        let [admin, client] = self.servers();
+        match Session::open(&admin, deadline).await {
+            Err(Error::Connect { .. }) => Session::open(&client, deadline).await,
+            opened => opened,
         }
     }
 
@@ -117,21 +105,21 @@ impl Local {
         start: StartId,
         deadline: Deadline,
         act: impl AsyncFn(&mut Session, Deadline) -> Result<T, Error>,
-    ) -> Result<T, NoSession> {
+    ) -> Result<T, Error> {
         if let Some(mut session) = self.take(start) {
             match act(&mut session, deadline).await {
                 // It broke since it was last used: once more over a new one. All that is done here may be done twice.
                 Err(Error::Lost { .. }) => {}
                 outcome => {
                     self.keep(start, session);
-                    return Ok(outcome?);
+                    return outcome;
                 }
             }
         }
         let mut session = self.open(deadline).await?;
         let outcome = act(&mut session, deadline).await;
         self.keep(start, session);
-        Ok(outcome?)
+        outcome
     }
 
     fn take(&self, start: StartId) -> Option<Session> {
@@ -186,8 +174,52 @@ impl Local {
     }
 }
 
+fn read_accounts(folder: &Path) -> Result<Accounts, Unknown> {
+    let operator = Account::new(text(&folder.join("username"))?, text(&folder.join("password"))?);
+    let beside = folder.parent().unwrap_or(Path::new("/"));
+    // Whose file is not mounted here has the name of its role.
+    let named = |role: &str| text(&beside.join(role).join("username")).unwrap_or_else(|_| role.to_owned());
+    let own = [OPENER.to_owned(), operator.user.clone()];
+    let spared = Spared::accounts(own.into_iter().chain(SPARED_ROLES.map(named)));
+    Ok(Accounts { operator, spared })
+}
+
 /// A small file, without the line end that editors leave.
-async fn text(path: PathBuf) -> Result<String, Unknown> {
-    let read = tokio::fs::read_to_string(&path).await.context(UnknownSnafu { path })?;
+fn text(path: &Path) -> Result<String, Unknown> {
+    let read = std::fs::read_to_string(path).context(UnknownSnafu { path })?;
     Ok(read.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+
+    #[test]
+    fn accounts_are_those_of_the_files_and_rotate_with_them() {
+        let folder = Folder::new();
+        let at = |role: &str| folder.path().join(role);
+        let write = |role: &str, name: &str, text: &str| {
+            std::fs::create_dir_all(at(role)).expect("a folder");
+            std::fs::write(at(role).join(name), text).expect("a file");
+        };
+        let nowhere = ("127.0.0.1".to_owned(), 1);
+        let mysql = Mysql { admin: nowhere.clone(), client: nowhere, credentials: at("operator") };
+        let error = Local::new(mysql.clone()).expect_err("no files").to_string();
+        assert!(error.starts_with("MYSQL_CREDENTIALS_DIR"), "{error}");
+        write("operator", "username", "op\n");
+        write("operator", "password", "one");
+        write("replication", "username", "repl");
+        let local = Local::new(mysql).expect("both are there");
+        let user = |local: &Local| local.servers()[0].account.clone();
+        assert_eq!(user(&local), Account::new("op", "one"));
+        let spared = Spared::accounts([OPENER, "op", "repl", "monitor", "backup"]);
+        assert_eq!(local.spared(), spared);
+        write("operator", "password", "two");
+        local.look_again().expect("there");
+        assert_eq!(user(&local), Account::new("op", "two"));
+        std::fs::remove_file(at("operator").join("password")).expect("there");
+        assert!(local.look_again().is_err());
+        assert_eq!(user(&local), Account::new("op", "two"), "what cannot be read changes nothing");
+    }
 }

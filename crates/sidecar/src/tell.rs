@@ -5,6 +5,7 @@
 
 use crate::config::Config;
 use crate::event::Look;
+use crate::lock;
 use crate::notice::{Method, Notice};
 use bloodraven_brain::fence::Closed;
 use bloodraven_brain::message::FencedBy;
@@ -17,7 +18,8 @@ use bloodraven_telemetry::words::{
     Code, FenceActor, FenceResult, FenceRule, HttpServer, KillCause, Method as HttpMethod, OpeningResult, StatusClass,
 };
 use bloodraven_telemetry::{CONTENT_TYPE, SidecarMetrics};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::mem::{Discriminant, discriminant};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// The release of this program.
@@ -30,6 +32,8 @@ pub(crate) struct Teller {
     group: Arc<str>,
     me: Member,
     fencing_since: Arc<Mutex<Option<Boot>>>,
+    /// The kind of reason for which the server stays closed, as it was last told: the sets in it change all the time.
+    stays_closed: Arc<Mutex<Option<Discriminant<Closed>>>>,
 }
 
 impl Teller {
@@ -46,11 +50,14 @@ impl Teller {
             metrics.site().keeper_kills(*cause);
         }
         let group = format!("{}/{}", config.namespace, config.group).into();
-        Self { metrics, group, me: me.clone(), fencing_since: Arc::default() }
+        Self { metrics, group, me: me.clone(), fencing_since: Arc::default(), stays_closed: Arc::default() }
     }
 
     /// Says and counts what happened.
     pub(crate) fn notice(&self, now: Boot, epoch: Option<Epoch>, notice: &Notice) {
+        if self.was_told(notice) {
+            return;
+        }
         self.count(now, notice);
         let line = match notice {
             Notice::Fencing(rule) => {
@@ -79,6 +86,19 @@ impl Teller {
             Notice::EndedWithPermit(_) => Line::prose(Level::Warn, "mysqld ended while it was open"),
         };
         self.say(line, epoch);
+    }
+
+    /// Whether that is the reason that was told last. Whatever opens the server makes it new again.
+    fn was_told(&self, notice: &Notice) -> bool {
+        let mut told = lock(&self.stays_closed);
+        match notice {
+            Notice::StaysClosed(why) => told.replace(discriminant(why)) == Some(discriminant(why)),
+            Notice::Opened | Notice::Reopened | Notice::Fencing(_) => {
+                *told = None;
+                false
+            }
+            _ => false,
+        }
     }
 
     fn count(&self, now: Boot, notice: &Notice) {
@@ -141,8 +161,8 @@ impl Teller {
         }
     }
 
-    fn since(&self) -> std::sync::MutexGuard<'_, Option<Boot>> {
-        self.fencing_since.lock().unwrap_or_else(PoisonError::into_inner)
+    fn since(&self) -> MutexGuard<'_, Option<Boot>> {
+        lock(&self.fencing_since)
     }
 }
 

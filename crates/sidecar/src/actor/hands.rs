@@ -1,8 +1,8 @@
 //! Commands, carried out. In: a chain. Out: writes, operations, requests, answers. Must not: wait for any of them.
 
-use super::{Actor, duration};
+use super::{Actor, Stopping, duration};
 use crate::chain::{Chain, Token};
-use crate::event::{PushAnswer, VouchAnswer};
+use crate::event::{Outside, PushAnswer, VouchAnswer};
 use crate::lane::Operation;
 use crate::outward::{LONGEST_CALL, fresh_nonce};
 use crate::store::Write;
@@ -120,7 +120,9 @@ impl Actor {
         };
         let lease = brain.deadline().unwrap_or(Boot(0));
         let operation = match *command {
-            Command::ConnectOpener { .. } | Command::AskPermit(_) | Command::Open { .. } if self.stopping => {
+            Command::ConnectOpener { .. } | Command::AskPermit(_) | Command::Open { .. }
+                if self.stopping != Stopping::No =>
+            {
                 return self.lane_failed(Some(token));
             }
             Command::ConnectOpener { within } => Operation::Connect { start, within },
@@ -256,20 +258,37 @@ impl Actor {
         Details { variables, lease_remaining, version: Some(VERSION.to_owned()) }
     }
 
-    /// mysqld is about to be stopped: an opening under way fails, and the server is fenced, whoever may write.
+    /// mysqld is about to be stopped: an opening under way fails (and is followed by the ladder), else the server is
+    /// closed, whoever may write.
     pub(super) fn stop_server(&mut self) {
-        self.stopping = true;
+        if self.stopping != Stopping::No {
+            return;
+        }
+        self.stopping = Stopping::Closing;
         self.parts.teller.prose(Level::Warn, "the keeper stops mysqld: it is fenced first", None);
         if self.parts.brain.lane.may_open() {
             let under_way = self.chains.under_way();
-            return self.lane_failed(under_way);
+            self.lane_failed(under_way);
         }
-        let closed = self.parts.lane.close_for_the_end();
-        let (keeper, start) = (self.parts.keeper.clone(), self.parts.keeper.known_start());
+        let (lane, inbox) = (&self.parts.lane, self.parts.outward.inbox());
+        let attempts = [lane.close_for_the_end(), lane.close_for_the_end()];
         self.tasks.spawn(async move {
-            if let (true, Some(start)) = (closed.await, start) {
-                keeper.fenced(start);
+            for closed in attempts {
+                if closed.await {
+                    let _ = inbox.send(Outside::ClosedForTheEnd).await;
+                    return;
+                }
             }
         });
+    }
+
+    /// Tells the keeper, once the brain has read for itself that the server is closed.
+    pub(super) fn tell_closed_for_the_end(&mut self) {
+        let brain = &self.parts.brain;
+        let closed = brain.read.as_ref().filter(|read| read.closed() && !brain.lane.may_open());
+        if let (Stopping::Closed, Some(read)) = (self.stopping, closed) {
+            self.parts.keeper.fenced(read.start);
+            self.stopping = Stopping::Told;
+        }
     }
 }

@@ -94,8 +94,7 @@ pub(crate) struct Actor {
     told_keeper: u64,
     /// The same when the present session began: its first status carries no number.
     told_before: u64,
-    /// The keeper ends mysqld.
-    stopping: bool,
+    stopping: Stopping,
     last_timer: Instant,
     last_tick: Option<Instant>,
     /// The tick whose commands are being carried out, and its measure.
@@ -104,6 +103,19 @@ pub(crate) struct Actor {
     /// What could not even be begun, told to the brain after the step that wanted it.
     not_stored: Vec<Epoch>,
     unanswered: Vec<QuestionId>,
+}
+
+/// Whether the keeper is about to stop mysqld. Nothing is opened from then on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopping {
+    /// It is not.
+    No,
+    /// It is; the server is being closed first.
+    Closing,
+    /// The server was closed; the brain has not read it yet.
+    Closed,
+    /// The keeper knows.
+    Told,
 }
 
 /// Measures a tick: it lasts as long as anything that it began.
@@ -132,7 +144,7 @@ impl Actor {
             pushes: BTreeMap::new(),
             told_keeper: 1,
             told_before: 1,
-            stopping: false,
+            stopping: Stopping::No,
             last_timer: Instant::now(),
             last_tick: None,
             tick: None,
@@ -180,7 +192,7 @@ impl Actor {
     fn may_end(&self, listened: Instant) -> bool {
         let now = Instant::now();
         let open = self.parts.brain.permit.is_some() || self.parts.brain.lane.may_open();
-        let waits = if self.stopping { now < listened + FENCES_ON } else { now < listened };
+        let waits = if self.stopping == Stopping::No { now < listened } else { now < listened + FENCES_ON };
         !open || !waits
     }
 
@@ -208,7 +220,7 @@ impl Actor {
     fn woken(&mut self) {
         let now = Instant::now();
         self.last_timer = now;
-        if now >= self.next_tick() {
+        if now >= self.next_tick() || self.stopping == Stopping::Closed {
             self.last_tick = Some(now);
             // Whoever has hung up needs no answer.
             self.replies.retain(|_, to| !to.is_gone());
@@ -241,6 +253,7 @@ impl Actor {
     fn lane_ended(&mut self, ended: Ended) {
         if self.chains.ended(ended.token) {
             self.step(Input::Lane(ended.result));
+            self.tell_closed_for_the_end();
         }
     }
 
@@ -269,7 +282,9 @@ impl Actor {
     fn keeper_said(&mut self, word: Word) -> Result<(), Error> {
         match word {
             Word::Status(status, asked) if self.is_fresh(asked) => {
-                self.stopping |= status.stopping;
+                if status.stopping && self.stopping == Stopping::No {
+                    self.stop_server();
+                }
                 self.step(Input::Keeper(fact(&status)));
             }
             // The keeper was told something since: what it says of the permit is old. It is asked once more.
@@ -280,7 +295,7 @@ impl Actor {
             Word::Superseded => return SupersededSnafu.fail(),
             Word::Connected => {
                 self.told_before = self.told_keeper;
-                self.stopping = false;
+                self.stopping = Stopping::No;
                 self.parts.teller.prose(Level::Info, "the keeper's session stands", None);
             }
             Word::Lost => self.parts.teller.prose(Level::Warn, "the keeper's session is lost", None),

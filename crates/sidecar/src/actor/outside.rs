@@ -1,7 +1,7 @@
 //! What others say, made into inputs. In: checked words. Out: steps. Must not: believe more than was signed.
 
 use super::hands::ReplyTo;
-use super::{Actor, asked_here};
+use super::{Actor, Stopping, asked_here};
 use crate::clock;
 use crate::event::{Look, OPERATOR, Outside, PushAnswer, contact_name};
 use bloodraven_brain::fence::{Input, ReplyId, Source};
@@ -55,6 +55,10 @@ impl Actor {
             }
             Outside::Look(answer) => drop(answer.send(self.look())),
             Outside::OperatorAnswered => self.operator_heard = Some(clock::boot()),
+            Outside::ClosedForTheEnd => {
+                self.stopping = Stopping::Closed;
+                self.step(Input::Tick);
+            }
         }
     }
 

@@ -14,6 +14,7 @@ use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -27,7 +28,7 @@ const MOST_CONNECTIONS: usize = 64;
 /// How long a client may take for the head of a request, and how long it may stay silent between two.
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a connection may last: whoever needs more comes again.
+/// How long a connection may last: whoever needs more comes again. What is being answered then is still answered.
 const LONGEST_CONNECTION: Duration = Duration::from_mins(2);
 
 /// The longest head: the longest signed target, and some headers.
@@ -83,9 +84,12 @@ async fn talk(stream: TcpStream, router: Router) {
     let _ = stream.set_nodelay(true);
     let mut builder = auto::Builder::new(TokioExecutor::new()).http1_only();
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(HEAD_BYTES);
-    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
     // A client that breaks off is no event.
-    let _ = timeout(LONGEST_CONNECTION, connection).await;
+    if timeout(LONGEST_CONNECTION, connection.as_mut()).await.is_err() {
+        connection.as_mut().graceful_shutdown();
+        let _ = timeout(HEAD_WITHIN, connection).await;
+    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use bloodraven_wire::{
     Verified, ViewMessage, VouchMessage,
 };
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -52,6 +52,8 @@ pub(crate) struct Service {
     pub(crate) local: Arc<Local>,
     pub(crate) teller: Teller,
     pub(crate) state_dir: PathBuf,
+    /// Somebody asks the disk for its free space.
+    pub(super) measuring: Arc<AtomicBool>,
     seen: Mutex<Seen>,
 }
 
@@ -69,7 +71,17 @@ impl Service {
         teller: Teller,
         state_dir: PathBuf,
     ) -> Self {
-        Self { group, keys, outside, outstanding, local, teller, state_dir, seen: Mutex::default() }
+        Self {
+            group,
+            keys,
+            outside,
+            outstanding,
+            local,
+            teller,
+            state_dir,
+            measuring: Arc::default(),
+            seen: Mutex::default(),
+        }
     }
 
     /// Puts something to the actor and waits for its answer.

@@ -12,8 +12,9 @@ use axum::response::{IntoResponse as _, Response};
 use bloodraven_brain::fence::Mysqld;
 use bloodraven_mysql::{Reading, Receiver};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -58,7 +59,7 @@ struct Told {
 
 pub(super) async fn status(State(service): State<Arc<Service>>) -> Response {
     let (look, reading, free) =
-        tokio::join!(service.look(), service.local.look(), free_bytes(service.state_dir.clone()));
+        tokio::join!(service.look(), service.local.look(), free_bytes(&service.state_dir, &service.measuring));
     let look = match look {
         Ok(look) => look,
         Err(status) => return status.into_response(),
@@ -115,9 +116,17 @@ fn of_server(told: &mut Told, reading: &Reading) {
     told.seconds_behind_source = replica.and_then(|replica| replica.behind).map(|behind| behind.as_secs());
 }
 
-/// Free space of the volume that the store is on. A hanging disk tells nothing.
-async fn free_bytes(folder: PathBuf) -> Option<u64> {
-    let asked = tokio::task::spawn_blocking(move || rustix::fs::statvfs(&folder).ok());
+/// Free space of the volume that the store is on. A hanging disk tells nothing, and is asked by one thread only.
+async fn free_bytes(folder: &Path, measuring: &Arc<AtomicBool>) -> Option<u64> {
+    if measuring.swap(true, Ordering::SeqCst) {
+        return None;
+    }
+    let (folder, measuring) = (folder.to_owned(), Arc::clone(measuring));
+    let asked = tokio::task::spawn_blocking(move || {
+        let told = rustix::fs::statvfs(&folder).ok();
+        measuring.store(false, Ordering::SeqCst);
+        told
+    });
     let told = timeout(DISK_WITHIN, asked).await.ok()?.ok()??;
     told.f_bavail.checked_mul(told.f_frsize)
 }

@@ -92,6 +92,9 @@ impl Bench {
         let folder = Folder::new();
         let key_file = folder.path().join("hmac.key");
         std::fs::write(&key_file, [7; 32]).expect("a key");
+        for name in ["username", "password"] {
+            std::fs::write(folder.path().join(name), "x").expect("a file");
+        }
         let nowhere = ("127.0.0.1".to_owned(), 1);
         let config = Config {
             site: Site::new("iad"),
@@ -117,7 +120,7 @@ impl Bench {
             keys.clone(),
             outside,
             Arc::clone(&outstanding),
-            Arc::new(Local::new(config.mysql.clone())),
+            Arc::new(Local::new(config.mysql.clone()).expect("an account")),
             Teller::new(&config, &member("iad")),
             config.state_dir.clone(),
         );

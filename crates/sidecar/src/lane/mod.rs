@@ -105,7 +105,7 @@ impl Lane {
         let local = Arc::clone(&self.tools.local);
         self.clearing = Some(tasks.spawn(async move {
             let deadline = Deadline::within(SESSIONS_WITHIN);
-            let spared = local.spared().await;
+            let spared = local.spared();
             let Ok(mut session) = local.open(deadline).await else { return };
             if let Err(error) = sessions::end_all(&mut session, Wanted::Any, &spared, PASSES, deadline).await {
                 tracing::warn!(error = %error, "sessions of applications may be left");
@@ -184,10 +184,8 @@ impl Tools {
 
     async fn fence(&self, within: Millis) -> LaneResult {
         let deadline = Deadline::within(duration(within));
-        let spared = self.local.spared().await;
-        let Ok([admin, client]) = self.local.servers().await else {
-            return failed("fence", "the operator account cannot be read");
-        };
+        let spared = self.local.spared();
+        let [admin, client] = self.local.servers();
         let fenced = match fence(&admin, Wanted::Any, &spared, deadline).await {
             Err(unfenced) if matches!(unfenced.error, bloodraven_mysql::Error::Connect { .. }) => {
                 fence(&client, Wanted::Any, &spared, deadline).await

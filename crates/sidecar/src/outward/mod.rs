@@ -81,6 +81,7 @@ pub(crate) enum Silence {
 /// The operator's answer, as far as it is not signed.
 #[derive(Deserialize)]
 struct Plain {
+    leader: Option<bool>,
     #[serde(rename = "leaderAddress")]
     leader_address: Option<String>,
 }
@@ -101,6 +102,11 @@ impl Outward {
             .build()?;
         let group = GroupUid::new(&config.group_uid);
         Ok(Self { http, config, group, me, keys, inbox })
+    }
+
+    /// Where what was answered goes.
+    pub(crate) fn inbox(&self) -> mpsc::Sender<Outside> {
+        self.inbox.clone()
     }
 
     /// Asks the operator for its word and, if a follower answers, the leader that it names.
@@ -154,7 +160,8 @@ impl Outward {
         let ViewMessage { view, observed_at, .. } = ViewMessage::open(&verified, &self.group)?;
         self.tell(Outside::Heard { view, observed_at, source: Source::Operator }).await;
         let plain: Option<Plain> = serde_json::from_slice(&bytes).ok();
-        Ok(plain.and_then(|plain| plain.leader_address).filter(|leader| is_address(leader)))
+        let follower = plain.filter(|plain| plain.leader != Some(true));
+        Ok(follower.and_then(|plain| plain.leader_address).filter(|leader| is_address(leader)))
     }
 
     /// Asks a peer which view it has stored.
