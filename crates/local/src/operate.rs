@@ -67,13 +67,6 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-
-    /// It ended.
-    #[snafu(display("{source}"))]
-    Ended {
-        /// Why.
-        source: bloodraven_operator::settings::Error,
-    },
 }
 
 /// Who the operators of a directory are.

@@ -48,3 +48,37 @@ pub(crate) async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) ->
 pub(crate) async fn within<T>(what: &str, call: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, call).await.unwrap_or_else(|_| panic!("{what}: no end within {LIMIT:?}"))
 }
+
+/// A store with a group of two candidates and a site for disasters, and its network.
+pub(crate) fn store(folder: &Folder) -> (crate::store::Store, crate::network::Network) {
+    let programs = crate::supervisor::Programs {
+        bloodraven: PathBuf::new(),
+        keeper: PathBuf::new(),
+        mysql: crate::supervisor::MysqlPrograms::default(),
+    };
+    crate::assembly::make(&crate::assembly::Options::new(folder.path(), programs)).unwrap()
+}
+
+/// A copy of this test program that runs one test of it, told what to do by a variable.
+pub(crate) fn again(test: &str, variable: &str, value: &Path) -> std::process::Command {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(variable, value);
+    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    command
+}
+
+/// What the copy was told.
+#[expect(clippy::disallowed_methods, reason = "this is how a test tells a copy of itself what to do")]
+pub(crate) fn told(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from)
+}
+
+/// A program that runs this script. It is written by another process: a file that this one has open for writing could not
+/// be run while any other test is starting a process.
+pub(crate) fn program(folder: &Folder, name: &str, script: &str) -> PathBuf {
+    let path = folder.path().join(name);
+    let mut command = std::process::Command::new("/bin/sh");
+    command.args(["-c", "printf '#!/bin/sh\n%s\n' \"$1\" > \"$2\" && chmod 755 \"$2\"", "sh", script]).arg(&path);
+    assert!(command.status().unwrap().success());
+    path
+}

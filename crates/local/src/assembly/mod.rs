@@ -20,6 +20,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{interval, timeout};
 
 pub use self::options::{GROUP, NAMESPACE, Options, Profile, Role};
+pub(crate) use self::resume::{bury, make};
 pub use self::status::{OperatorStatus, SiteStatus, Status};
 use crate::files;
 use crate::network::{self, MOST_OPERATORS, Network};
@@ -201,9 +202,9 @@ impl Local {
         let owner =
             Lock::take(&options.dir.join("owner.lock"), Duration::ZERO).context(TakenSnafu { dir: &options.dir })?;
         let resumed = Store::exists(&options.dir)?;
-        let (store, network) = if resumed { resume::reopen(&options)? } else { resume::make(&options)? };
+        let (store, network) = if resumed { resume::reopen(&options)? } else { make(&options)? };
         network.check_free(store.dir(), options.operators)?;
-        resume::bury(&store).await?;
+        bury(&store).await?;
         progress(Progress::Directory { resumed });
         let setup = setup(&options, &store, &network)?;
         let run = Run(setup.run.clone());

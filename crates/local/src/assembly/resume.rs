@@ -14,7 +14,7 @@ use crate::store::{Store, secrets};
 use crate::supervisor::{bury_pod, proc};
 
 /// A new group.
-pub(super) fn make(options: &Options) -> Result<(Store, Network), Error> {
+pub(crate) fn make(options: &Options) -> Result<(Store, Network), Error> {
     let names: Vec<String> = options.sites.iter().map(|(name, _)| name.clone()).collect();
     // Refused before anything is written.
     let trial = Network::on([2, 0], &names)?;
@@ -48,7 +48,7 @@ pub(super) fn reopen(options: &Options) -> Result<(Store, Network), Error> {
 
 /// Sees that nothing of an earlier run lives, and writes down the end of its pods. Their parent is dead, so the kernel has
 /// killed them; this looks whether it is so.
-pub(super) async fn bury(store: &Store) -> Result<(), Error> {
+pub(crate) async fn bury(store: &Store) -> Result<(), Error> {
     let operators = Operators::read(store)?.map(|it| it.uids).unwrap_or_default();
     let pods = store.pods()?;
     for uid in operators.iter().chain(pods.iter().map(|pod| &pod.uid)) {

@@ -78,25 +78,17 @@ impl Store {
     /// then name and taints; each step is seen whole.
     pub fn show(&self, wanted: &Outward) -> Result<Shown, Error> {
         let _lock = self.lock()?;
-        let before = self.shown()?;
+        // Nothing is decided by it, and all of it is in what is wanted: what cannot be read is made anew.
+        let before = match self.shown() {
+            Err(Error::Corrupt { .. }) => Shown::default(),
+            read => read?,
+        };
         if before.epoch > wanted.epoch {
             let because = format!("epoch {} is shown already; {} is of the past", before.epoch, wanted.epoch);
             return RefusedSnafu { because }.fail();
         }
-        let primary = wanted.primary.as_ref().map(Labelled::of);
-        let labelled = Shown {
-            epoch: wanted.epoch,
-            primary: before.primary.clone().filter(|shown| Some(shown) == primary.as_ref()),
-            sites: labels(wanted, &before),
-            ..before.clone()
-        };
-        let named = Shown { primary, ..labelled.clone() };
-        let dns = wanted.dns.as_ref().map(ToString::to_string).or_else(|| named.dns.clone());
-        let tainted = |taints: &BTreeMap<Site, bool>| taints.iter().map(|(site, on)| (site.to_string(), *on)).collect();
-        let taints = wanted.taints.as_ref().map_or_else(|| named.taints.clone(), tainted);
-        let all = Shown { dns, taints, ..named.clone() };
-        let mut last = before;
-        for step in [labelled, named, all] {
+        let mut last = before.clone();
+        for step in steps(wanted, &before) {
             if step != last {
                 // Made anew by every leader, so a power cut may take it.
                 files::show(&self.path(FILE), &serde_json::to_vec_pretty(&step).unwrap_or_default())?;
@@ -107,10 +99,52 @@ impl Store {
     }
 }
 
+/// The ways from how it looks to how it should: labels, the primary's last and taken off first; then name and taints.
+fn steps(wanted: &Outward, before: &Shown) -> [Shown; 3] {
+    let primary = wanted.primary.as_ref().map(Labelled::of);
+    let labelled = Shown {
+        epoch: wanted.epoch,
+        primary: before.primary.clone().filter(|shown| Some(shown) == primary.as_ref()),
+        sites: labels(wanted, before),
+        ..before.clone()
+    };
+    let named = Shown { primary, ..labelled.clone() };
+    let dns = wanted.dns.as_ref().map(ToString::to_string).or_else(|| named.dns.clone());
+    let tainted = |taints: &BTreeMap<Site, bool>| taints.iter().map(|(site, on)| (site.to_string(), *on)).collect();
+    let taints = wanted.taints.as_ref().map_or_else(|| named.taints.clone(), tainted);
+    let all = Shown { dns, taints, ..named.clone() };
+    [labelled, named, all]
+}
+
 fn labels(wanted: &Outward, before: &Shown) -> BTreeMap<String, SiteLabel> {
     let label = |(site, label): (&Site, &bloodraven_brain::group::command::Label)| {
         let was = before.sites.get(site.as_str()).copied().unwrap_or_default();
         (site.to_string(), SiteLabel { fenced: label.fenced, healthy: label.healthy.unwrap_or(was.healthy) })
     };
     wanted.labels.iter().map(label).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_step_on_the_way_shows_two_primaries_and_the_old_one_goes_first() {
+        let member = |site: &str| Member { site: Site::new(site), instance: Instance::new(site, "s") };
+        let shows = |shown: &Shown| shown.primary.as_ref().map(|it| it.site.clone());
+        let wanted = |site: Option<&str>| Outward { epoch: 2, primary: site.map(member), ..Outward::default() };
+        let before = Shown { primary: Some(Labelled::of(&member("iad"))), ..Shown::default() };
+        let check = |site: Option<&str>, expect: [Option<&str>; 3]| {
+            let found = steps(&wanted(site), &before).each_ref().map(shows);
+            assert_eq!(found, expect.map(|site| site.map(ToOwned::to_owned)), "{site:?}");
+        };
+        check(Some("pdx"), [None, Some("pdx"), Some("pdx")]);
+        check(Some("iad"), [Some("iad"); 3]);
+        check(None, [None; 3]);
+        let again = Outward {
+            primary: Some(Member { instance: Instance::new("other", "s"), ..member("iad") }),
+            ..wanted(None)
+        };
+        assert_eq!(shows(&steps(&again, &before)[0]), None, "another life of the same site is another primary");
+    }
 }
