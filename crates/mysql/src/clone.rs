@@ -4,12 +4,16 @@
 //! copy; or why nothing was touched. Must not: open the recipient (it stays fenced throughout, its own command line sees
 //! to that), overwrite what is not meant, or run on after it was given up.
 //!
+//! A clone begins by dropping the recipient's schemas, which a fenced server refuses (1290), Bloodraven's own included:
+//! only a recipient without any can be cloned into. Whoever has data there empties its folder first.
+//!
 //! At its end the server exits: with code 16 if somebody supervises it, else after an error 3707. Both, and a lost
 //! connection, are the expected end; the verdict is the new start and `clone_status`.
 
 use crate::progress::{CloneState, clone_progress, clone_status};
 use crate::repoint::contained;
 use crate::restart::{self, Started};
+use crate::schemas;
 use crate::{
     Account, Deadline, Error, Guarded, Mark, Reading, Server, Session, Spared, Wanted, poll, quote, replica, sessions,
 };
@@ -95,8 +99,15 @@ pub async fn begin(
     deadline: Deadline,
 ) -> Result<Result<Started, Guarded>, Error> {
     let mut session = Session::open(server, deadline).await?;
+    wanted.check(session.place(), session.uuid())?;
     let reading = poll(&mut session, deadline).await?;
     if let Err(why) = check(&reading, order.over) {
+        return Ok(Err(Guarded::Refused { why, reading: Box::new(reading) }));
+    }
+    let schemas = schemas::to_drop(&mut session, deadline).await?;
+    if !schemas.is_empty() {
+        let why =
+            format!("a fenced server cannot drop its schemas ({}): empty its data folder first", schemas.join(", "));
         return Ok(Err(Guarded::Refused { why, reading: Box::new(reading) }));
     }
     let before = restart::started(&mut session, deadline).await?;

@@ -83,6 +83,9 @@ async fn read_all(conn: &mut Conn, statements: &str) -> Result<Vec<Vec<Row>>, Tr
         }
         sets.push(rows);
         if result.is_empty() {
+            // "Empty" may also mean that the next statement failed: only this brings its error to light. Left there, it
+            // would be the answer to the next question.
+            result.drop_result().await?;
             return Ok(sets);
         }
     }

@@ -105,6 +105,17 @@ pub enum Error {
         count: u64,
     },
 
+    /// What was asked for would lose data as things are.
+    #[snafu(display("{place}: {doing}: not done: {why}"))]
+    Unsafe {
+        /// `host:port`.
+        place: String,
+        /// The verb.
+        doing: &'static str,
+        /// What would be lost, and why.
+        why: &'static str,
+    },
+
     /// The server has no replication configured.
     #[snafu(display("{place}: {doing}: no replication is configured there"))]
     NotAReplica {

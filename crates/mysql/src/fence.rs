@@ -61,8 +61,20 @@ impl From<Error> for Unfenced {
 
 /// Fences. The pair that is returned may still be open, if somebody opened meanwhile: look at it.
 pub async fn fence(server: &Server, wanted: Wanted, spared: &Spared, deadline: Deadline) -> Result<Pair, Unfenced> {
-    let mut session = Session::open(server, deadline).await?;
+    let session = Session::open(server, deadline).await?;
+    fence_over(session, wanted, spared, deadline).await.map(|(pair, _)| pair)
+}
+
+/// [`fence`] over a session that stands already, which saves the time of connecting. It is given back when it is still
+/// good: after a fence that held.
+pub async fn fence_over(
+    mut session: Session,
+    wanted: Wanted,
+    spared: &Spared,
+    deadline: Deadline,
+) -> Result<(Pair, Session), Unfenced> {
     wanted.check(session.place(), session.uuid())?;
+    let server = &session.server().clone();
     let until = deadline.sooner(RESERVE.min(deadline.left() / 4));
     let mut beside = Beside { server, uuid: session.uuid(), mark: session.mark().clone(), spared, session: None };
     let set = {
@@ -74,7 +86,7 @@ pub async fn fence(server: &Server, wanted: Wanted, spared: &Spared, deadline: D
         }
     };
     match set {
-        Ok(_) => Ok(poll::read_back(&mut session, deadline).await.map_err(Unfenced::from)?.pair),
+        Ok(_) => Ok((poll::read_back(&mut session, deadline).await?.pair, session)),
         Err(error) if session.may_run_on() => Err(beside.end(session, error, deadline).await),
         Err(error) => {
             let read = poll::read_back(&mut session, deadline).await.ok().map(|read| read.pair);

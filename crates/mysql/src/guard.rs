@@ -70,12 +70,22 @@ pub(crate) const CLOCK: &str = "TIMESTAMPDIFF(MICROSECOND, '2000-01-01', UTC_TIM
 
 /// The guard: this server, and not after that time by its own clock.
 pub(crate) fn statement(uuid: Uuid, until: i64) -> String {
-    format!("DO IF(@@server_uuid = '{uuid}' AND {CLOCK} < {until}, 0, UUID_TO_BIN('{MARK}'))")
+    unless(&format!("@@server_uuid = '{uuid}' AND {CLOCK} < {until}"), "too late")
+}
+
+/// A statement that fails with this text unless the condition holds.
+pub(crate) fn unless(condition: &str, text: &str) -> String {
+    format!("DO IF({condition}, 0, UUID_TO_BIN('bloodraven: {text}'))")
 }
 
 /// Whether an error of the server is the guard's.
 pub(crate) fn is_refusal(code: u16, message: &str) -> bool {
     code == REFUSED && message.contains(MARK)
+}
+
+/// Whether an error of the server is that of [`unless`] with this text.
+pub(crate) fn is_unless(error: &Error, text: &str) -> bool {
+    matches!(error, Error::Server { code: REFUSED, message, .. } if message.contains(&format!("bloodraven: {text}")))
 }
 
 #[cfg(test)]

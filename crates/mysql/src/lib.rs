@@ -53,7 +53,7 @@ pub use self::clone::{CloneOrder, Donor, clone};
 pub use self::cut::cut_replication;
 pub use self::deadline::Deadline;
 pub use self::error::Error;
-pub use self::fence::{Unfenced, fence};
+pub use self::fence::{Unfenced, fence, fence_over};
 pub use self::guard::{Guarded, Wanted};
 pub use self::poll::{Poller, poll, read_back};
 pub use self::reading::{Connections, Fault, Pair, ReadBack, Reading, Receiver, ReplicaReading, SemiSync};

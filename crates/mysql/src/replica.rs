@@ -3,16 +3,19 @@
 //! In: a session, the server that is meant. Out: nothing but success: what came of it is read by a poll (the server's OK to
 //! a start proves nothing). Must not: throw relay logs away, except where the name says so.
 
-use crate::error::NotAReplicaSnafu;
+use crate::error::{NotAReplicaSnafu, UnsafeSnafu};
 use crate::poll::by_name;
 use crate::replica_status;
-use crate::{Account, Deadline, Error, ReplicaReading, Session, Wanted, quote};
+use crate::{Account, Deadline, Error, Receiver, ReplicaReading, Session, Wanted, guard, quote};
 
 /// How often a replica tries to reach its source again, in seconds. The server's own 60 is long against a failover.
 const CONNECT_RETRY: u32 = 2;
 
 /// And how many times: two days at that rate. The server's own number is small, and a replica that gave up stays down.
 const RETRY_COUNT: u32 = 86_400;
+
+/// What the guard of a changed delay says.
+const RECEIVER_OFF: &str = "the receiver is off";
 
 /// Where a replica gets its transactions from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,16 +69,38 @@ pub async fn start_applier(session: &mut Session, wanted: Wanted, deadline: Dead
 }
 
 /// Stops the applier, sets its delay to zero, starts it. What was received stays.
+///
+/// With both threads off the server deletes the relay logs when the delay is changed. So a receiver that is off is
+/// started for that moment (it need not reach its source), and one that does not stay up keeps the delay as it is.
 pub async fn lift_delay(session: &mut Session, wanted: Wanted, deadline: Deadline) -> Result<(), Error> {
     const DOING: &str = "lift the delay";
     wanted.check(session.place(), session.uuid())?;
-    if status(session, deadline).await?.is_none() {
+    let Some(before) = status(session, deadline).await? else {
         return NotAReplicaSnafu { place: session.place(), doing: DOING }.fail();
+    };
+    let was_off = before.receiver == Receiver::Stopped;
+    if was_off {
+        session.change(DOING, wanted, "START REPLICA IO_THREAD FOR CHANNEL ''", deadline).await?;
     }
-    let statements = "STOP REPLICA SQL_THREAD FOR CHANNEL ''; \
-                      CHANGE REPLICATION SOURCE TO SOURCE_DELAY = 0 FOR CHANNEL ''; \
-                      START REPLICA SQL_THREAD FOR CHANNEL ''";
-    session.change(DOING, wanted, statements, deadline).await.map(drop)
+    let statements = format!(
+        "STOP REPLICA SQL_THREAD FOR CHANNEL ''; {}; \
+         CHANGE REPLICATION SOURCE TO SOURCE_DELAY = 0 FOR CHANNEL ''; START REPLICA SQL_THREAD FOR CHANNEL ''",
+        guard::unless(
+            "(SELECT SERVICE_STATE FROM performance_schema.replication_connection_status WHERE CHANNEL_NAME = '') \
+             <> 'OFF'",
+            RECEIVER_OFF
+        )
+    );
+    let lifted = session.change(DOING, wanted, &statements, deadline).await;
+    match lifted {
+        Err(error) if guard::is_unless(&error, RECEIVER_OFF) => {
+            session.change(DOING, wanted, "START REPLICA SQL_THREAD FOR CHANNEL ''", deadline).await?;
+            let why = "the receiver does not stay up, and without it the server would delete what was received";
+            return UnsafeSnafu { place: session.place(), doing: DOING, why }.fail();
+        }
+        other => other?,
+    };
+    if was_off { stop_receiver(session, wanted, deadline).await } else { Ok(()) }
 }
 
 /// `RESET REPLICA ALL`: settings and relay logs are gone, applied or not. Both threads must be stopped.

@@ -12,6 +12,7 @@ use crate::{Deadline, Error, Secret, Server, Wanted, driver, guard, sessions};
 use bloodraven_gtid::Uuid;
 use driver::Trouble;
 use mysql_async::{Conn, Row};
+use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,7 +70,6 @@ pub struct Mark {
 }
 
 /// A connection to a server that said who it is.
-#[derive(Debug)]
 pub struct Session {
     conn: Option<Conn>,
     server: Server,
@@ -272,6 +272,15 @@ impl Drop for Session {
                 let _ = sessions::end_marked(&server, Wanted::Only(uuid), &mark, Deadline::within(REAP_WITHIN)).await;
             });
         }
+    }
+}
+
+/// Not the driver's own words: they hold the password.
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Session");
+        shown.field("server", &self.server).field("uuid", &self.uuid).field("mark", &self.mark);
+        shown.field("usable", &self.is_usable()).field("in_flight", &self.in_flight).finish_non_exhaustive()
     }
 }
 

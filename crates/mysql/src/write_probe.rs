@@ -7,12 +7,18 @@ use crate::{Deadline, Error, Session, Wanted};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The table that is written to, for whoever makes it (with `sql_log_bin=0`, at every start).
-pub const TABLE: &str = "CREATE TABLE IF NOT EXISTS bloodraven.heartbeat \
-     (id TINYINT UNSIGNED NOT NULL PRIMARY KEY, beats BIGINT UNSIGNED NOT NULL) ENGINE = InnoDB";
+/// What is written to. Without the binary log: no GTID, nothing replicated.
+const TABLE: &str = "SET SESSION sql_log_bin = 0; CREATE SCHEMA IF NOT EXISTS bloodraven; \
+     CREATE TABLE IF NOT EXISTS bloodraven.heartbeat \
+     (id TINYINT UNSIGNED NOT NULL PRIMARY KEY, beats BIGINT UNSIGNED NOT NULL) ENGINE = InnoDB; \
+     INSERT IGNORE INTO bloodraven.heartbeat (id, beats) VALUES (1, 0)";
 
-/// Its one row; made together with the table.
-pub const ROW: &str = "INSERT IGNORE INTO bloodraven.heartbeat (id, beats) VALUES (1, 0)";
+/// Makes the table and its one row, where they are missing; on the writable server only, before its first probe.
+///
+/// Not at a server's first start: a fenced server with any schema of its own cannot be cloned into.
+pub async fn prepare(session: &mut Session, wanted: Wanted, deadline: Deadline) -> Result<(), Error> {
+    session.change("prepare the write probe", wanted, TABLE, deadline).await.map(drop)
+}
 
 /// Writes once.
 pub async fn write_probe(session: &mut Session, wanted: Wanted, deadline: Deadline) -> Result<Duration, Error> {
