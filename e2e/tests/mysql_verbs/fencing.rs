@@ -1,7 +1,9 @@
 //! The fence holds within its time, whatever clients do; and ends whom it should, and nobody else.
 
 use super::world::*;
-use bloodraven_mysql::{Deadline, Error, Session, Wanted, attach, fence, fence_over, poll, semi_sync, sessions, sets};
+use bloodraven_mysql::{
+    Deadline, Error, Session, Spared, Wanted, attach, fence, fence_over, poll, semi_sync, sessions, sets,
+};
 use bloodraven_testbed::mysql::start_many;
 use bloodraven_testbed::progress::say;
 use mysql_async::prelude::Queryable as _;
@@ -56,6 +58,13 @@ async fn a_fence_holds_within_its_time_behind_writes_and_locks() {
     say(&format!("fence over a session that stands: {took:?}"));
     assert!(fenced.is_fenced());
     assert!(poll(&mut session, soon()).await.unwrap().pair.is_fenced(), "it is given back");
+
+    // With nobody spared by name the fence does not end itself.
+    run(&mut admin, "SET GLOBAL read_only = OFF").await;
+    let held = in_background(raw(&server, "app", "app").await, "LOCK TABLES app.t WRITE; DO SLEEP(30)");
+    until_number(&mut admin, "SELECT COUNT(*) FROM performance_schema.processlist WHERE STATE = 'User sleep'", 1).await;
+    let fenced = fence(&me, wanted, &Spared::default(), Deadline::within(BOUND)).await.unwrap();
+    assert!(fenced.is_fenced() && !held.await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
