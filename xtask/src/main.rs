@@ -3,6 +3,7 @@
 //! Kept small on purpose (two dependencies): it is the one program that a fresh clone builds cold. Everything heavier
 //! is started from here as a process of its own, built into the user's cache folder (see [`workshop`]).
 
+mod play;
 mod run;
 mod suite;
 mod teeth;
@@ -20,6 +21,7 @@ cargo xtask <word>
   test <step>...     only these steps: fmt clippy tidy testbed tests teeth bench-smoke docs fuzz-check deny
   tidy               the house rules: dependency directions, module docs, file sizes, links, generated files
   codegen            write the generated files (CRDs) anew; `tidy` fails when they are out of step
+  play [-- words]    the local world: real servers, an operator, load, faults and a screen; `play --help` tells more
   testbed <part>...  bring a real part into the cache: mysql, kubernetes [--all], status, clean
   bench <name>       benchmarks, release build: gtid brain
   model [--deep]     exhaustive searches over the brain's own functions: minutes, or hours
@@ -66,6 +68,7 @@ fn dispatch(words: &[String]) -> Result<()> {
         "test" => suite::run(&Workshop::open()?, rest),
         "tidy" => tidy::run(&Workshop::open()?),
         "codegen" => tidy::generated::write(&Workshop::open()?),
+        "play" => play::run(rest),
         "testbed" => testbed(&Workshop::open()?, rest),
         "bench" => bench(&Workshop::open()?, rest),
         "teeth" => teeth::run(&Workshop::open()?),

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
-use crate::{crds, gtid, simulate};
+use crate::{crds, gtid, local, operator, playground, sidecar, simulate};
 
 /// Keeps a MySQL database writable across sites: fast, and provably with a single writer.
 #[derive(Parser)]
@@ -24,7 +24,9 @@ Examples:
   bloodraven crds | kubectl apply --server-side -f -    install the custom resource definitions
   bloodraven gtid subtract @primary.txt @replica.txt    what the replica still lacks
   bloodraven gtid --help                                all that can be done with GTID sets
-  bloodraven simulate --seeds 0..1000                   groups under random faults, judged"
+  bloodraven simulate --seeds 0..1000                   groups under random faults, judged
+  bloodraven playground                                 a whole group on this machine, with load and faults
+  bloodraven local status DIR                           how the group of a playground is"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -40,6 +42,22 @@ enum Command {
     /// Compare and combine MySQL GTID sets
     #[command(subcommand)]
     Gtid(gtid::Command),
+
+    /// Look at the group of a playground, ask it for something, ask it why
+    #[command(subcommand, after_help = local::HELP)]
+    Local(local::Command),
+
+    /// Watch groups and move their primaries
+    #[command(after_help = operator::HELP)]
+    Operator(operator::Arguments),
+
+    /// A whole group on this machine, with load, faults and a ledger
+    #[command(after_help = playground::HELP)]
+    Playground(Box<playground::Arguments>),
+
+    /// The agent beside a MySQL server
+    #[command(after_help = sidecar::HELP)]
+    Sidecar,
 
     /// Run groups under random faults and judge them
     #[command(after_help = simulate::HELP)]
@@ -59,6 +77,10 @@ pub(crate) fn run(
     match cli.command {
         Command::Crds => crds::run(stdout),
         Command::Gtid(command) => gtid::run(&command, stdin, stdout),
+        Command::Local(command) => local::run(&command, stdout),
+        Command::Operator(arguments) => operator::run(&arguments),
+        Command::Playground(arguments) => playground::run(&arguments, stdout),
+        Command::Sidecar => sidecar::run(),
         Command::Simulate(arguments) => simulate::run(&arguments, stdout),
     }
 }
@@ -105,7 +127,7 @@ fn commands_of_usage(mistake: &clap::Error) -> String {
         Some(ContextValue::StyledStr(usage)) => usage.to_string(),
         _ => String::new(),
     };
-    let is_command = |word: &&str| word.chars().all(|letter| letter.is_ascii_lowercase());
+    let is_command = |word: &&str| word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-') && !word.starts_with('-');
     let commands: Vec<&str> = usage.split_whitespace().skip(1).take_while(is_command).collect();
     if commands.is_empty() { "bloodraven".to_owned() } else { commands.join(" ") }
 }

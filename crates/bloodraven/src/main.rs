@@ -3,6 +3,11 @@
 mod cli;
 mod crds;
 mod gtid;
+mod local;
+mod operator;
+mod playground;
+mod runtime;
+mod sidecar;
 mod simulate;
 
 use std::io::{self, Write};

@@ -7,16 +7,23 @@
 //! operator live in it, [`supervisor`] plays the kubelet, [`router`] is the Services, [`weather`] is what can befall links,
 //! [`assembly`] brings all of it up and down.
 
+pub mod admin;
 pub mod assembly;
 mod descriptor;
 pub mod files;
+pub mod ledger;
+pub mod load;
 pub mod network;
 pub mod operate;
+pub mod playground;
 pub mod router;
+pub mod scenarios;
+pub mod script;
 pub mod store;
 pub mod supervisor;
 #[cfg(test)]
 mod testing;
+pub mod ui;
 pub mod weather;
 pub mod world;
 

@@ -19,6 +19,7 @@ Usage: bloodraven-testbed <COMMAND>
 
 Commands:
   mysql             find or fetch MySQL, and prepare an initialised data folder
+  mysql --json      the same, and tell programs: the words that run mysqld, its folders, the data folder
   kubernetes        fetch etcd and build the Kubernetes API server and kubectl
   kubernetes --all  build the other programs of a cluster, too
   status            show what the cache holds
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words[..] {
         ["mysql"] => provide_mysql(),
+        ["mysql", "--json"] => provide_mysql_as_json(),
         ["kubernetes"] => provide_kubernetes(),
         ["kubernetes", "--all"] => provide_kubernetes().and_then(provide_the_rest),
         ["status"] => Ok(status(&Cache::open())),
@@ -92,6 +94,26 @@ fn provide_mysql() -> Result<String, String> {
         [Client::Mysql, Client::Mysqldump, Client::Mysqlbinlog].map(client).concat(),
         template.display(),
     ))
+}
+
+/// What another program needs to run servers of its own from the same files.
+fn provide_mysql_as_json() -> Result<String, String> {
+    let found = Distribution::provision().map_err(text)?;
+    let template = mysql::provision_template(&found).map_err(text)?;
+    let command = found.mysqld();
+    let words: Vec<String> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let folder = |option: &str| words.iter().find_map(|word| word.strip_prefix(option)).map(str::to_owned);
+    let told = serde_json::json!({
+        "version": found.version().to_string(),
+        "mysqld": words,
+        "pluginDir": folder("--plugin-dir="),
+        "lcMessagesDir": folder("--lc-messages-dir="),
+        "template": template,
+    });
+    Ok(format!("{told}\n"))
 }
 
 fn provide_kubernetes() -> Result<String, String> {

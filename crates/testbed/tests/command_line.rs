@@ -53,6 +53,8 @@ fn every_word_has_its_exit_code_and_unknown_ones_point_to_the_help() {
     folder.check(&["frobnicate"], 2, "unknown: frobnicate; see");
     folder.check(&["clean", "everything"], 2, "unknown: clean everything; see");
     folder.check(&["mysql", "--now"], 2, "unknown: mysql --now; see");
+    folder.check(&["mysql", "--json", "--now"], 2, "unknown: mysql --json --now; see");
+    folder.check(&["mysql", "--json"], 1, "BLOODRAVEN_MYSQLD=/no/such/mysqld: no such program");
     folder.check(&["mysql"], 1, "BLOODRAVEN_MYSQLD=/no/such/mysqld: no such program");
 }
 

@@ -146,10 +146,10 @@ impl Site {
         };
         self.store.write_pod(&file).context(StoreSnafu { site: &self.plan.site })?;
         self.pod = Some(Pod { file, keeper, sidecar });
-        // The sidecar answers before the server starts. What does not start now is tried again.
-        let started = self.start(Part::Sidecar).and_then(|()| self.start(Part::Keeper));
+        // The sidecar answers before the server starts. What does not start now is tried again, so both are tried.
+        let (sidecar, keeper) = (self.start(Part::Sidecar), self.start(Part::Keeper));
         self.note()?;
-        started
+        sidecar.and(keeper)
     }
 
     fn start(&mut self, part: Part) -> Result<(), Error> {

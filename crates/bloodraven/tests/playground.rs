@@ -1,0 +1,111 @@
+//! The words of the local world: what makes no sense is refused in one line before anything is started or changed.
+//!
+//! The playground itself is played by the live tests.
+
+#![expect(clippy::expect_used, reason = "the checks fail the test that calls them")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn run(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bloodraven")).args(words).env_clear().output().expect("the binary starts")
+}
+
+/// Ends with that code and says that on one line of standard error.
+#[track_caller]
+fn says(words: &[&str], code: i32, said: &str) {
+    let output = run(words);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {errors}");
+    assert!(errors.contains(said), "{words:?}: {errors}");
+    assert_eq!(errors.lines().count(), 1, "{words:?}: {errors}");
+    assert!(output.stdout.is_empty(), "{words:?}");
+}
+
+/// A file with that text.
+fn script(name: &str, text: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("playground");
+    std::fs::create_dir_all(&folder).expect("a folder for the test");
+    let file = folder.join(name);
+    std::fs::write(&file, text).expect("a file for the test");
+    file
+}
+
+#[test]
+fn shipped_scenarios_are_listed_with_their_stories() {
+    let output = run(&["playground", "--list"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}");
+    let line = |number: &str| text.lines().find(|line| line.trim_start().starts_with(number)).unwrap_or_default();
+    assert!(line("2 ").contains("the operator is killed and started again while everything is healthy"), "{text}");
+    assert!(line("5 ").contains("the operator dies in the middle of the failover"), "{text}");
+    assert!(text.contains(" tour "), "{text}");
+}
+
+#[test]
+fn words_that_make_no_sense_are_refused_in_one_line() {
+    says(&["playground", "--frobnicate"], 2, "unexpected argument '--frobnicate'");
+    says(&["playground", "--profile", "slow"], 2, "`slow` is not a profile; write default or fast");
+    says(&["playground", "--sites", "iad"], 2, "a group has 2 to 5 sites, not 1");
+    says(&["playground", "--sites", "iad,pdx:boss"], 2, "`boss` is not a role");
+    says(&["playground", "--scenario", "99"], 2, "no scenario '99'; see 'bloodraven playground --list'");
+    says(&["playground", "--script", "/no/such/file"], 2, "cannot read /no/such/file");
+    says(&["playground", "--rate", "0"], 2, "0 is not in 1..=1000");
+    says(&["playground", "--headless", "--keeper", "/no/such/keeper"], 2, "no keeper at /no/such/keeper");
+    says(&["operator", "--what"], 2, "unexpected argument '--what'");
+    says(&["operator"], 2, "clusters are not operated yet; name a folder with --local DIR");
+    says(&["operator", "--local", "x", "--log-level", "loud"], 2, "write debug, info, warn or error");
+    says(&["sidecar", "--now"], 2, "unexpected argument '--now'");
+    says(&["local", "dance"], 2, "unrecognized subcommand 'dance'");
+    says(&["local", "what-if", "/tmp"], 2, "--kill <SITE>");
+    says(&["local", "pause", "/tmp", "--off", "--until", "x"], 2, "cannot be used with");
+}
+
+#[test]
+fn a_bad_script_is_refused_with_its_line_and_reason() {
+    let file = script("bad.scn", "story x\nload on\nkill mysqld mars\n");
+    let file = file.to_str().expect("a path that is text");
+    says(&["playground", "--script", file], 2, "bad.scn: line 3: `mars` is not a site; this group has iad, pdx, fra");
+    says(&["playground", "--script", file, "--sites", "iad,mars"], 2, "no keeper at");
+}
+
+#[test]
+fn a_folder_that_is_none_is_told_and_not_made() {
+    let nowhere = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nowhere");
+    let dir = nowhere.to_str().expect("a path that is text");
+    let rows: [&[&str]; 8] = [
+        &["local", "status", dir],
+        &["local", "promote", dir, "pdx"],
+        &["local", "reclone", dir, "pdx"],
+        &["local", "pause", dir],
+        &["local", "annotate", dir, "a=b"],
+        &["local", "why", dir],
+        &["local", "what-if", dir, "--kill", "iad"],
+        &["operator", "--local", dir],
+    ];
+    for words in rows {
+        says(words, 1, "is no state directory");
+    }
+    assert!(!nowhere.exists());
+}
+
+#[test]
+fn a_sidecar_without_its_environment_names_the_variable() {
+    let output = run(&["sidecar"]);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("is not set; the sidecar needs it"), "{errors}");
+}
+
+#[test]
+fn a_playground_without_a_server_program_changes_nothing() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-server");
+    _ = std::fs::remove_dir_all(&folder);
+    let keeper = script("keeper", "");
+    let words = ["playground", "--headless", "--mysqld", "/no/such/mysqld", "--dir"];
+    let mut words = words.to_vec();
+    let (keeper, dir) = (keeper.to_str().expect("text"), folder.to_str().expect("text"));
+    words.extend([dir, "--keeper", keeper]);
+    says(&words, 1, "cannot run /no/such/mysqld");
+    assert!(!folder.exists());
+}

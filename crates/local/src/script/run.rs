@@ -1,0 +1,250 @@
+//! Running a script: one step after the other, each with its bound.
+//!
+//! In: a script and a stage. Out: whether everything expected came true, and what did not. Must not: touch the group
+//! itself; the stage does, and tells what is to be seen.
+
+use super::{Act, Expect, Moment, Script, Step, What};
+use crate::ledger::Verdict;
+use std::future::Future;
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
+
+/// How often the stage is looked at while something is awaited. Looking costs nothing: the stage keeps its own picture.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a script acts on.
+pub trait Stage: Sync {
+    /// Does something to the group; returns when it is done, or says why not.
+    fn act(&self, act: &Act) -> impl Future<Output = Result<(), String>> + Send;
+
+    /// Switches the load.
+    fn load(&self, on: bool);
+
+    /// The newest picture.
+    fn seen(&self) -> Seen;
+
+    /// Looks every write up on every site.
+    fn audit(&self) -> impl Future<Output = Verdict> + Send;
+
+    /// Strikes as soon as the moment comes; returns at once.
+    fn ambush(&self, moment: &Moment, act: &Act);
+
+    /// How many ambushes have not struck.
+    fn in_wait(&self) -> usize;
+
+    /// Tells whoever watches that a step begins (none) or has ended (how long it took).
+    fn tell(&self, step: &Step, ended: Option<Duration>);
+
+    /// Whether the person wants it to end.
+    fn stopping(&self) -> bool;
+}
+
+/// What is to be seen of a group.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// Who writes: opened and read back.
+    pub primary: Option<String>,
+    /// The front door took a write from that primary since the last act.
+    pub serving: bool,
+    /// How often authority went to another site.
+    pub moves: usize,
+    /// Every site.
+    pub sites: Vec<SeenSite>,
+    /// Phase and reason of the newest planned failover.
+    pub planned: Option<(String, String)>,
+    /// The longest silence at the front door since the last act.
+    pub gap: Duration,
+}
+
+/// What is to be seen of a site.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SeenSite {
+    /// Its name.
+    pub name: String,
+    /// `writable`, `read-only`, `unreachable`, `unknown`.
+    pub state: String,
+    /// Both threads run and its source is the primary.
+    pub following: bool,
+    /// How many transactions it has that the primary lacks.
+    pub divergent: u64,
+}
+
+/// What did not come true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// Which step.
+    pub step: Step,
+    /// What was seen instead.
+    pub because: String,
+}
+
+/// How a script ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The first thing that did not come true; none: all did.
+    pub failed: Option<Failed>,
+    /// What the ledger says at the end.
+    pub ledger: Verdict,
+}
+
+/// Runs a script to its end, or to the first step that fails.
+pub async fn run(script: &Script, stage: &impl Stage) -> Outcome {
+    let mut began = None;
+    let mut failed = None;
+    for step in &script.steps {
+        let start = Instant::now();
+        stage.tell(step, None);
+        let outcome = perform(step, stage, &mut began).await;
+        stage.tell(step, Some(start.elapsed()));
+        if let Err(because) = outcome {
+            failed = Some(Failed { step: step.clone(), because });
+            break;
+        }
+    }
+    if let (None, Some(last)) = (&failed, script.steps.last())
+        && stage.in_wait() > 0
+    {
+        failed = Some(Failed { step: last.clone(), because: "the moment of an ambush never came".to_owned() });
+    }
+    stage.load(false);
+    Outcome { failed, ledger: stage.audit().await }
+}
+
+async fn perform(step: &Step, stage: &impl Stage, began: &mut Option<Instant>) -> Result<(), String> {
+    if let Some(at) = step.at {
+        let start = *began.get_or_insert_with(Instant::now);
+        pass_until(start + at, stage).await?;
+    }
+    match &step.what {
+        What::Rest(time) => pass_until(Instant::now() + *time, stage).await,
+        What::Load(on) => {
+            stage.load(*on);
+            began.get_or_insert_with(Instant::now);
+            Ok(())
+        }
+        What::Act(act) => stage.act(act).await,
+        What::Ambush(moment, act) => {
+            stage.ambush(moment, act);
+            Ok(())
+        }
+        What::WaitReady(within) => await_true(stage, *within, |seen| {
+            if seen.primary.is_some() { Ok(()) } else { Err(format!("nobody writes; {}", states(seen))) }
+        })
+        .await,
+        What::WaitSettled(within) => await_true(stage, *within, settled).await,
+        What::Expect(Expect::LedgerClean, within) => await_clean(stage, *within).await,
+        What::Expect(expect, within) => await_true(stage, *within, |seen| check(expect, seen)).await,
+        What::ExpectFor(expect, time) => remains_true(stage, *time, expect).await,
+    }
+}
+
+/// Lets time pass, unless the person wants it to end.
+async fn pass_until(until: Instant, stage: &impl Stage) -> Result<(), String> {
+    let mut looks = looks();
+    while timeout_at(until, looks.tick()).await.is_ok() {
+        interrupted(stage)?;
+        if Instant::now() >= until {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn await_true(
+    stage: &impl Stage,
+    within: Duration,
+    mut check: impl FnMut(&Seen) -> Result<(), String>,
+) -> Result<(), String> {
+    let until = Instant::now() + within;
+    let mut looks = looks();
+    loop {
+        looks.tick().await;
+        interrupted(stage)?;
+        let Err(because) = check(&stage.seen()) else { return Ok(()) };
+        if Instant::now() >= until {
+            return Err(format!("not within {} s: {because}", within.as_secs_f64()));
+        }
+    }
+}
+
+async fn remains_true(stage: &impl Stage, time: Duration, expect: &Expect) -> Result<(), String> {
+    let until = Instant::now() + time;
+    let mut looks = looks();
+    while Instant::now() < until {
+        looks.tick().await;
+        interrupted(stage)?;
+        check(expect, &stage.seen())?;
+    }
+    Ok(())
+}
+
+/// The ledger may owe something while a site is being brought back; in the end it may not.
+async fn await_clean(stage: &impl Stage, within: Duration) -> Result<(), String> {
+    let until = Instant::now() + within;
+    loop {
+        interrupted(stage)?;
+        let verdict = stage.audit().await;
+        if verdict.is_clean() {
+            return Ok(());
+        }
+        // What was written on the wrong side stays written.
+        if verdict.wrong_side > 0 || Instant::now() >= until {
+            return Err(verdict.to_string());
+        }
+        pass_until(Instant::now() + Duration::from_millis(500), stage).await?;
+    }
+}
+
+fn interrupted(stage: &impl Stage) -> Result<(), String> {
+    if stage.stopping() { Err("ended by hand".to_owned()) } else { Ok(()) }
+}
+
+fn looks() -> tokio::time::Interval {
+    let mut looks = interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    looks
+}
+
+fn settled(seen: &Seen) -> Result<(), String> {
+    let Some(primary) = &seen.primary else { return Err(format!("nobody writes; {}", states(seen))) };
+    let fine = |site: &&SeenSite| {
+        if site.name == *primary { site.state == "writable" } else { site.following && site.state == "read-only" }
+    };
+    let late: Vec<String> = seen.sites.iter().filter(|site| !fine(site)).map(state).collect();
+    if late.is_empty() { Ok(()) } else { Err(format!("{primary} writes; {}", late.join(", "))) }
+}
+
+fn check(expect: &Expect, seen: &Seen) -> Result<(), String> {
+    let primary = seen.primary.as_deref().unwrap_or("nobody");
+    let site = |name: &str| seen.sites.iter().find(|site| site.name == name).cloned().unwrap_or_default();
+    let (holds, instead) = match expect {
+        Expect::Primary(wanted) => (primary == wanted && seen.serving, format!("{primary} writes; {}", states(seen))),
+        Expect::PrimaryNot(other) => {
+            (seen.primary.is_some() && primary != other && seen.serving, format!("{primary} writes; {}", states(seen)))
+        }
+        Expect::NoPrimary => (seen.primary.is_none(), format!("{primary} writes")),
+        Expect::Failovers(count) => (seen.moves == *count, format!("{} failovers", seen.moves)),
+        Expect::Following(name) => (site(name).following, state(&site(name))),
+        Expect::Unreachable(name) => (site(name).state == "unreachable", state(&site(name))),
+        Expect::Divergent(name) => (site(name).divergent > 0, state(&site(name))),
+        Expect::Planned(phase, reason) => {
+            let found = seen.planned.clone().unwrap_or_default();
+            let fits = found.0 == *phase && reason.as_ref().is_none_or(|reason| found.1 == *reason);
+            (fits, format!("the planned failover is {} {}", found.0, found.1).trim_end().to_owned())
+        }
+        Expect::GapUnder(bound) => (seen.gap < *bound, format!("a gap of {} ms", seen.gap.as_millis())),
+        // Asked of the ledger itself.
+        Expect::LedgerClean => (true, String::new()),
+    };
+    if holds { Ok(()) } else { Err(instead) }
+}
+
+fn states(seen: &Seen) -> String {
+    seen.sites.iter().map(state).collect::<Vec<_>>().join(", ")
+}
+
+fn state(site: &SeenSite) -> String {
+    let following = if site.following { " and following" } else { "" };
+    let divergent = if site.divergent > 0 { format!(", {} divergent", site.divergent) } else { String::new() };
+    format!("{} {}{following}{divergent}", site.name, site.state)
+}
