@@ -69,9 +69,11 @@ mod tests {
     fn every_shipped_scenario_is_a_script_with_a_story_and_a_judged_ledger() {
         let sites = script::sites("iad,pdx,fra").unwrap();
         for scenario in ALL {
-            let script = script::parse(scenario.text, &sites).unwrap_or_else(|wrong| panic!("{}: {wrong}", scenario.name));
+            let script =
+                script::parse(scenario.text, &sites).unwrap_or_else(|wrong| panic!("{}: {wrong}", scenario.name));
             assert!(!script.story.is_empty(), "{}", scenario.name);
-            let judged = |step: &script::Step| matches!(step.what, script::What::Expect(script::Expect::LedgerClean, _));
+            let judged =
+                |step: &script::Step| matches!(step.what, script::What::Expect(script::Expect::LedgerClean, _));
             assert!(script.steps.iter().any(judged), "{}", scenario.name);
         }
     }

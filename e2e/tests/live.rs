@@ -1,0 +1,133 @@
+//! Whole groups of real servers under real faults, judged by the ledger: each scenario is a script, run by the playground as
+//! a person would run it.
+//!
+//! The shipped scenarios are those of `bloodraven playground --list`; the others are in `e2e/live`. A scenario passes when
+//! everything that it expects came true in time and no acknowledged write was lost or taken on the wrong side. What a failed
+//! one left behind is kept, and its path told.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bloodraven_e2e::programs;
+use bloodraven_testbed::mysql::{self, Distribution};
+use bloodraven_testbed::scratch::Scratch;
+use bloodraven_testbed::wait;
+
+/// Longer than any scenario takes on a busy machine; a playground that hangs is a failure, not a wait for ever.
+const LIMIT: Duration = Duration::from_mins(6);
+
+/// Three servers at a time are enough for two cores.
+fn turn() -> MutexGuard<'static, ()> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The words that tell the playground how to run MySQL.
+fn mysql_words() -> &'static [OsString] {
+    static WORDS: OnceLock<Vec<OsString>> = OnceLock::new();
+    WORDS.get_or_init(|| {
+        let distribution = Distribution::shared().unwrap();
+        let template = mysql::provision_template(&distribution).unwrap();
+        let mysqld = distribution.mysqld();
+        let command = std::iter::once(mysqld.get_program()).chain(mysqld.get_args());
+        let mut words: Vec<OsString> = command.flat_map(|word| ["--mysqld".into(), word.to_owned()]).collect();
+        words.extend(["--template".into(), template.into_os_string()]);
+        words
+    })
+}
+
+/// Runs a scenario to its verdict.
+fn play(name: &str, choice: [OsString; 2]) {
+    let _turn = turn();
+    let scratch = Scratch::new(name).unwrap();
+    let said = scratch.path().join("said.jsonl");
+    let told = scratch.path().join("told.txt");
+    let mut command = Command::new(programs::bloodraven());
+    command
+        .args(["playground", "--headless"])
+        .args(choice)
+        .arg("--dir")
+        .arg(scratch.path().join("group"))
+        .arg("--keeper")
+        .arg(programs::keeper())
+        .args(mysql_words())
+        .stdin(Stdio::null())
+        .stdout(std::fs::File::create(&said).unwrap())
+        .stderr(std::fs::File::create(&told).unwrap());
+    let mut playground = command.spawn().unwrap();
+    let status = wait::until(LIMIT, || playground.try_wait().unwrap());
+    if status.is_none() {
+        // It takes everything that it started along.
+        playground.kill().unwrap();
+        playground.wait().unwrap();
+    }
+    let words = std::fs::read_to_string(&told).unwrap_or_default();
+    println!("{}", words.trim());
+    if !status.is_some_and(|status| status.success()) {
+        panic!("{name}: {status:?} (none: no verdict in time)\n{words}\nsee {}", scratch.keep().display());
+    }
+}
+
+fn shipped(name: &str) {
+    play(name, ["--scenario".into(), name.into()]);
+}
+
+fn ours(name: &str) {
+    let file: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("live").join(format!("{name}.scn"));
+    play(name, ["--script".into(), file.into_os_string()]);
+}
+
+macro_rules! scenarios {
+    ($run:ident: $($test:ident = $name:literal;)*) => {
+        $(#[test]
+        fn $test() {
+            $run($name);
+        })*
+    };
+}
+
+scenarios! { shipped:
+    primary_killed = "primary-killed";
+    operator_restarted_while_healthy = "operator-restarted";
+    primary_isolated = "primary-isolated";
+    planned_under_load = "planned-under-load";
+    operator_dies_in_the_move = "operator-dies-in-the-move";
+    primary_paused_and_resumed = "primary-paused";
+    operator_cut_from_primary = "operator-cut-from-primary";
+    replicas_die = "replicas-die";
+    pod_killed = "pod-killed";
+    held_without_a_proof_then_healed = "hold-then-heal";
+    two_operators = "two-operators";
+    operator_dies_in_a_planned_move = "operator-dies-in-a-planned-move";
+    wiped_replica_is_cloned = "wiped-replica";
+    tour = "tour";
+}
+
+scenarios! { ours:
+    operator_dies_when_revoked = "operator-dies-revoked";
+    operator_dies_when_granted = "operator-dies-granted";
+    operator_dies_when_opened = "operator-dies-opened";
+    operator_dies_planned_validating = "operator-dies-validating";
+    operator_dies_planned_draining = "operator-dies-draining";
+    operator_dies_planned_waiting = "operator-dies-waiting";
+    operator_dies_planned_promoting = "operator-dies-promoting";
+    operator_dies_planned_resuming = "operator-dies-resuming";
+    source_dies_while_draining = "source-dies-draining";
+    source_dies_while_waiting = "source-dies-waiting";
+    source_dies_while_promoting = "source-dies-promoting";
+    primary_isolated_one_way = "isolated-one-way";
+    sidecar_killed_then_isolated = "sidecar-killed-then-isolated";
+    sidecar_killed_and_back = "sidecar-killed";
+    keeper_killed = "keeper-killed";
+    graceful_stop_of_the_primary = "graceful-stop";
+    primary_pod_replaced = "pod-replaced";
+    primary_loses_its_volume = "primary-wiped";
+    applier_stopped_at_failover = "applier-stopped";
+    dr_site_dies = "dr-dies";
+    cooldown_then_retry = "cooldown";
+    operator_down_primary_isolated = "operator-down-isolated";
+    all_down_and_back = "all-down";
+}
