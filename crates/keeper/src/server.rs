@@ -60,6 +60,7 @@ pub(crate) struct Keeper<'a> {
 pub(crate) fn keep(args: &Args, log: &mut Log) -> Result<u8, Error> {
     signals::listen().map_err(Error::system("handle signals"))?;
     let folders = Folders::open(&args.datadir, &args.state)?;
+    std::fs::create_dir_all(&args.run).map_err(Error::file("make", &args.run))?;
     let lock = lock(args)?;
     let clients = Clients::open(&args.socket)?;
     let (state, watch, end) = (State::new(), None, None);
@@ -240,9 +241,11 @@ impl Keeper<'_> {
     }
 
     fn signal(&mut self, signal: Signal) {
-        let sent = self.state.pid().map(|pid| process::signal(pid, signal));
-        if let Some(Err(error)) = sent {
-            self.log.say(&Entry::new(Level::Error, "SignalFailed", format!("cannot signal mysqld: {error}")));
+        let Some(Err(error)) = self.state.pid().map(|pid| process::signal(pid, signal)) else { return };
+        self.log.say(&Entry::new(Level::Error, "SignalFailed", format!("cannot signal mysqld: {error}")));
+        if signal == Signal::KILL {
+            // What cannot be killed may still die with its parent; a permit must not outlive its time.
+            self.end = Some(128 + 9);
         }
     }
 

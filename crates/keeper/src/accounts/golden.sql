@@ -9,9 +9,6 @@ SET @statement = IF(@@GLOBAL.partial_revokes, 'DO 0', 'SELECT `partial_revokes i
 PREPARE statement FROM @statement;
 EXECUTE statement;
 DEALLOCATE PREPARE statement;
-CREATE SCHEMA IF NOT EXISTS bloodraven;
-CREATE TABLE IF NOT EXISTS bloodraven.heartbeat (id TINYINT UNSIGNED NOT NULL PRIMARY KEY, at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)) ENGINE=InnoDB;
-INSERT IGNORE INTO bloodraven.heartbeat (id) VALUES (1);
 CREATE USER IF NOT EXISTS 'op'@'%' IDENTIFIED BY 'op\'s \\ pass', 'app'@'%' IDENTIFIED BY 'app\'s \\ pass', 'ro'@'%' IDENTIFIED BY 'ro\'s \\ pass', 'mon'@'%' IDENTIFIED BY 'mon\'s \\ pass', 'bak'@'%' IDENTIFIED BY 'bak\'s \\ pass', 'repl'@'%' IDENTIFIED BY 'repl\'s \\ pass';
 ALTER USER 'op'@'%' IDENTIFIED BY 'op\'s \\ pass', 'app'@'%' IDENTIFIED BY 'app\'s \\ pass', 'ro'@'%' IDENTIFIED BY 'ro\'s \\ pass', 'mon'@'%' IDENTIFIED BY 'mon\'s \\ pass', 'bak'@'%' IDENTIFIED BY 'bak\'s \\ pass', 'repl'@'%' IDENTIFIED BY 'repl\'s \\ pass';
 REVOKE ALL PRIVILEGES, GRANT OPTION FROM 'op'@'%', 'app'@'%', 'ro'@'%', 'mon'@'%', 'bak'@'%', 'repl'@'%';

@@ -74,7 +74,6 @@ pub(crate) fn init_file(credentials: &Credentials, root: Root<'_>, host: &str, o
     if credentials.accounts.iter().any(restricted) {
         lines.needs_partial_revokes();
     }
-    lines.schema();
     lines.accounts(&credentials.accounts);
     if let Root::Closed(password) = root {
         lines.root(password);
@@ -122,15 +121,6 @@ impl Lines {
             "IF(@@GLOBAL.partial_revokes, 'DO 0', \
              'SELECT `partial_revokes is OFF: set partial-revokes=ON, else the app could write to mysql.*`')",
         );
-    }
-
-    fn schema(&mut self) {
-        self.say("CREATE SCHEMA IF NOT EXISTS bloodraven");
-        self.say(
-            "CREATE TABLE IF NOT EXISTS bloodraven.heartbeat (id TINYINT UNSIGNED NOT NULL PRIMARY KEY, \
-             at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)) ENGINE=InnoDB",
-        );
-        self.say("INSERT IGNORE INTO bloodraven.heartbeat (id) VALUES (1)");
     }
 
     /// Whatever an account could do before, it can do what the table says now. Each statement is a write to the disk:

@@ -251,7 +251,7 @@ impl State {
             Request::Hello => return self.hello(client, out),
             _ if self.session != Some(client) => Some(Reply::Refused(Refusal::NotTheSession)),
             Request::Opener => Some(self.opener()),
-            Request::Permit(permit) => Some(self.permit(now, permit)),
+            Request::Permit(permit) => Some(self.permit(now, permit, out)),
             Request::Renew(permit) => Some(self.renew(permit)),
             Request::Fenced { start } => return self.fenced(client, start, out),
             Request::Kill { start } => self.kill(client, start, out),
@@ -284,7 +284,7 @@ impl State {
         }
     }
 
-    fn permit(&mut self, now: u64, asked: Permit) -> Reply {
+    fn permit(&mut self, now: u64, asked: Permit, out: &mut Vec<Effect>) -> Reply {
         let stopping = self.stopping;
         let Some(server) = self.living(asked.start) else { return Reply::Refused(Refusal::OtherStart) };
         if stopping {
@@ -294,6 +294,8 @@ impl State {
             return Reply::Refused(Refusal::Past);
         }
         server.permit = Some(asked);
+        let entry = Entry::new(Level::Info, "Permitted", "mysqld may be opened").with("start", asked.start.get());
+        out.push(Effect::Log(entry.with("epoch", asked.epoch).with("forMs", asked.deadline - now)));
         Reply::Permitted
     }
 
@@ -309,7 +311,10 @@ impl State {
     fn fenced(&mut self, client: ClientId, start: StartId, out: &mut Vec<Effect>) {
         out.push(say(client, Reply::Noted));
         let Some(server) = self.living(start) else { return };
-        server.permit = None;
+        if server.permit.take().is_some() {
+            let entry = Entry::new(Level::Info, "Fenced", "mysqld is fenced: the permit is withdrawn");
+            out.push(Effect::Log(entry.with("start", start.get())));
+        }
         if self.fence_until.is_some() {
             self.terminate(out);
         }
