@@ -125,7 +125,6 @@ scenarios! { ours:
     graceful_stop_of_the_primary = "graceful-stop";
     primary_pod_replaced = "pod-replaced";
     primary_loses_its_volume = "primary-wiped";
-    applier_stopped_at_failover = "applier-stopped";
     dr_site_dies = "dr-dies";
     cooldown_then_retry = "cooldown";
     operator_down_primary_isolated = "operator-down-isolated";
