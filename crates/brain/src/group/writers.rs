@@ -27,7 +27,7 @@ impl Group {
                 && !self.is_busy(&writer.site, Lane::Fence)
                 && self.begin(now, &writer.site, Task::Fence, out)
             {
-                let because = format!("{:?}", writer.why);
+                let because = writer.why.to_string();
                 if let Some(seen) = self.seen.sites.get_mut(&writer.site) {
                     seen.fence_due = now.boot + AGAIN;
                 }

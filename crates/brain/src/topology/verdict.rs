@@ -4,6 +4,7 @@ use crate::message::FencedBy;
 use crate::name::{Instance, Member, Site};
 use crate::record::{Cause, Epoch, Phase};
 use crate::site::Pair;
+use std::fmt;
 
 /// What a tick comes to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -231,4 +232,17 @@ pub enum WriterReason {
     NotTheHolder,
     /// There is no record: nobody may write.
     NoRecord,
+}
+
+impl fmt::Display for WriterReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Revoked => "its authority was revoked",
+            Self::AnotherInstance => "another instance of the site has authority",
+            Self::DrOnly => "it is dr-only and never a primary",
+            Self::OpenedByHand => "it was opened by hand",
+            Self::NotTheHolder => "another site has authority",
+            Self::NoRecord => "there is no record, so nobody may write",
+        })
+    }
 }

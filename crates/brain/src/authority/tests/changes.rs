@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::authority::{
-    Refused, change_settings, drop_fence_note, drop_sets, note_end, note_proof, release_of_all, settle, start_over,
+    Fresh, Refused, change_settings, drop_fence_note, drop_sets, note_end, note_proof, release_of_all,
+    release_of_fresh, settle, start_over,
 };
 use crate::record::Ended;
 
@@ -58,8 +59,8 @@ fn f_33_only_a_grant_to_another_instance_replaces_the_sets() {
         assert_eq!((back.epoch, back.tenure, back.phase, back.revoked_at), (7, 7, Phase::Granting, None));
         assert_eq!(back.holder.and_then(|holder| holder.server_uuid).as_deref(), Some("a"));
     }
-    let away = granted(&record, &member("pdx"), &released(&record));
-    assert_eq!(set_epochs(&away), [7]);
+    let away = grant(&record, &member("pdx"), &released(&record), Cause::Emergency, Wall(9)).expect("granted");
+    assert_eq!((set_epochs(&away), away.since, away.cause), (vec![7], Wall(9), Cause::Emergency));
     let holder = away.holder.expect("a holder");
     assert_eq!((holder.member, holder.server_uuid), (member("pdx"), None));
 }
@@ -110,6 +111,36 @@ fn f_41_a_voter_epoch_keeps_the_tenure_and_is_stored_among_the_sets() {
         assert_eq!((&newest.voters, newest.settings), (&next.voters, next.settings));
         assert_eq!(next.proof, None);
     }
+    // A move under way keeps its own cause.
+    let causes =
+        |record: &Record| (with_voters(record, &record.voters).cause, change_settings(record, longer, Wall(0)).cause);
+    assert_eq!(causes(&record), (Cause::Voters, Cause::Lease));
+    assert_eq!(causes(&revoked), (Cause::Emergency, Cause::Emergency));
+}
+
+/// the shortcut is for the very beginning of a group whose every site never held anything.
+#[test]
+fn r_25_only_a_group_that_was_never_anything_is_released_at_once() {
+    let begun = |highest| start_over(highest, members(&["iad", "pdx"]), settings(1), Cause::Bootstrap, Wall(0));
+    let site = |own_volume, never_started, says_empty| Fresh { own_volume, never_started, says_empty };
+    let (never, empty) = (site(true, true, false), site(true, false, true));
+    let rows = [
+        (0, vec![never, empty], true),
+        (0, vec![empty, site(true, true, true)], true),
+        (0, vec![], false),
+        (0, vec![empty, site(false, true, true)], false),
+        (0, vec![empty, site(true, false, false)], false),
+        (1, vec![never, empty], false),
+    ];
+    for (highest, sites, expect) in rows {
+        let released = release_of_fresh(&begun(highest), &sites);
+        assert_eq!(released.is_some(), expect, "{highest} {sites:?}");
+        let granted = released.map(|release| grant(&begun(0), &member("pdx"), &release, Cause::Bootstrap, Wall(0)));
+        assert!(granted.is_none_or(|granted| granted.is_ok()));
+    }
+    let held = Record { holder: stable(&["iad", "pdx"], 1).holder, ..begun(0) };
+    assert!(release_of_fresh(&held, &[never, empty]).is_none());
+    assert!(release_of_fresh(&Record { phase: Phase::Stable, ..begun(0) }, &[never, empty]).is_none());
 }
 
 /// F-35: while Revoking a voter epoch is one more epoch of the run: the holder, its sets and a found proof stay.

@@ -78,3 +78,17 @@ fn f_35_an_older_store_never_ends_its_successor() {
     let moved = settle(&granted(&note_end(&moving, &iad, Wall(0)), &next, &released(&moving)));
     check(&moved, &ack(&next, 8), &[]);
 }
+
+/// Who was taken in again while Revoking is listed last, though no set says so: the other one's late answer ends nobody.
+#[test]
+fn f_35_a_voter_of_the_present_epoch_is_newer_than_any_set() {
+    let (iad, one, other) = (life("iad", "i", "s1"), life("pdx", "p", "s1"), life("pdx", "p", "s2"));
+    let mut record = seated(&[iad.clone(), one.clone()]);
+    let holder = record.holder.as_mut().expect("a holder");
+    holder.sets.push(VoterSet { epoch: 6, voters: vec![iad.clone(), other.clone()], settings: record.settings });
+    record.epoch = 6;
+    let record = with_voters(&revoke(&record, Cause::Emergency, Wall(0)), &[iad, one.clone()]);
+    assert_eq!((record.epoch, record.seat.is_some()), (8, false));
+    check(&record, &ack(&other, 6), &[]);
+    check(&record, &ack(&one, 8), &[&other]);
+}

@@ -191,3 +191,32 @@ fn f_34_an_old_set_leaves_while_revoking_too() {
     assert_eq!(set_epochs(&revoked), [6]);
     assert_eq!(required(&revoked, &evidence, ELECTED + RUN_OUT), Ok(ProofKind::LeaseExpired));
 }
+
+/// A site that is declared no more leaves no holder alone: two stay, or nothing changes.
+#[test]
+fn two_voters_stay_also_when_sites_are_removed() {
+    let record = stable(&["iad", "pdx"], 1);
+    let mut evidence = Evidence::new(Boot(ELECTED));
+    for voter in &record.voters {
+        evidence.take(&record, &ack(voter, 5), Boot(ELECTED), Millis(0));
+    }
+    let sites = |names: &[&str]| names.iter().map(|name| Site::new(name)).collect::<Vec<_>>();
+    assert_eq!(wanted(&record, &evidence, &sites(&["iad"]), Boot(ELECTED)), None);
+    assert_eq!(wanted(&record, &evidence, &sites(&[]), Boot(ELECTED)), None);
+}
+
+/// F-34: the clock of a set that was dropped is forgotten, those of the others go on.
+#[test]
+fn f_34_a_clock_goes_with_its_set() {
+    let mut record = stable(&["iad", "pdx"], 1);
+    for epoch in [6, 7] {
+        record = with_voters(&record, &members(if epoch == 6 { &["iad", "pdx", "fra"] } else { &["iad", "pdx"] }));
+        assert_eq!(record.epoch, epoch);
+    }
+    let mut evidence = Evidence::new(Boot(ELECTED));
+    evidence.take(&record, &ack(&member("iad"), 7), Boot(ELECTED), Millis(0));
+    assert_eq!(evidence.set_clocks.keys().copied().collect::<Vec<_>>(), [5, 6]);
+    let record = crate::authority::drop_sets(&record, &[5]);
+    evidence.take(&record, &ack(&member("iad"), 7), Boot(ELECTED + 1), Millis(0));
+    assert_eq!(evidence.set_clocks.into_iter().collect::<Vec<_>>(), [(6, Boot(ELECTED))]);
+}

@@ -29,6 +29,8 @@ use crate::time::{Boot, Now};
 pub(super) struct Memory {
     /// The text of a request that was refused or skipped; its removal is on its way.
     dealt_with: Option<String>,
+    /// The request that is being rejected, and what is to be stored of it.
+    rejecting: Option<(String, Box<Planned>)>,
     /// When sessions were last ended, and how many were left.
     sessions: Option<(Boot, Option<u64>)>,
     /// The phase this leader is in, and since when.

@@ -19,7 +19,7 @@ const REMOVAL_BOUND: Millis = Millis::from_secs(10);
 impl Group {
     pub(super) fn heed_planned_request(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
         let Some(request) = self.seen.requests.planned.clone() else {
-            self.planning.dealt_with = None;
+            (self.planning.dealt_with, self.planning.rejecting) = (None, None);
             return;
         };
         if self.planning.dealt_with.as_ref() == Some(&request.text) {
@@ -27,6 +27,12 @@ impl Group {
         }
         self.planning.dealt_with = None;
         let kept = plan.kept.clone();
+        // Rejected, and that is stored: now it may go. One whose end could not be stored is looked at again.
+        let rejecting = self.planning.rejecting.take();
+        if rejecting.is_some_and(|(text, planned)| text == request.text && kept.planned.as_ref() == Some(&*planned)) {
+            self.planning.dealt_with = Some(request.text.clone());
+            return remove(&request.text, out);
+        }
         match kept.planned.as_ref().filter(|planned| !planned.phase.is_terminal()) {
             // Its own request, seen again after a crash: it is removed while Pending, see there.
             Some(planned) if is_of(&request, planned) => {}
@@ -151,7 +157,6 @@ impl Group {
         (reason, message): (PlannedReason, String),
         plan: &mut Plan,
     ) {
-        self.planning.dealt_with = Some(request.text.clone());
         let id = request.wish.as_ref().ok().and_then(|wish| wish.id.clone());
         let planned = Planned {
             phase: PlannedPhase::Failed,
@@ -161,6 +166,7 @@ impl Group {
             ..self.new_plan(now, kept, id.unwrap_or_default(), target, Origin::Annotation)
         };
         plan.say(Notice::PlannedRejected { reason, message });
+        self.planning.rejecting = Some((request.text.clone(), Box::new(planned.clone())));
         plan.change().planned = Some(planned);
     }
 

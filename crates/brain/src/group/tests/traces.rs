@@ -3,11 +3,12 @@
 use super::{running, set, told};
 use crate::candidate::drain::Applier;
 use crate::group::forecast::Rehearsal;
+use crate::group::forecast::faults::Fault;
 use crate::group::input::{Input, PlannedWish, Request, Requests};
 use crate::group::kept::PlannedPhase;
 use crate::group::{Command, Step, Task};
 use crate::name::{Instance, Site};
-use crate::record::Phase;
+use crate::record::{Cause, Phase};
 use crate::site::Role;
 use crate::time::Millis;
 
@@ -314,4 +315,40 @@ fn opened_by_hand_while_granting_is_not_settled_without_a_promotion() {
         record.phase,
         stage.store.promotion
     );
+}
+
+/// A rejection that could not be stored is not forgotten, and its request not removed before.
+#[test]
+fn s_12_a_rejection_that_could_not_be_stored_is_stored_later() {
+    let mut stage = running(&["iad", "pdx", "fra:dr"]);
+    let before = stage.store.planned.clone();
+    // the first write of it is lost
+    stage.faults.plan = vec![(stage.faults.commands, Fault::Lost)];
+    ask(&mut stage, "fra");
+    assert_eq!(stage.store.planned, before, "the write was lost");
+    assert!(stage.group.seen.requests.planned.is_some(), "removed before its end was stored");
+    stage.play(Millis::from_secs(10), |_| false);
+    let planned = stage.store.planned.as_ref().expect("stored");
+    assert_eq!((planned.phase, planned.target.clone()), (PlannedPhase::Failed, site("fra")));
+    assert!(stage.group.seen.requests.planned.is_none(), "removed afterwards");
+    assert!(told(&stage).contains(&"PlannedRejected".to_owned()), "{:?}", told(&stage));
+}
+
+/// F-37: an older copy that was put back under a leader is overwritten from memory; what is not older is read again.
+#[test]
+fn f_37_an_older_copy_put_back_is_overwritten_and_a_newer_one_is_read() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    let (known, mut older) = (stage.store.clone(), stage.store.clone());
+    older.record.as_mut().expect("a record").epoch -= 1;
+    let epoch = older.record.as_ref().map(|record| record.epoch);
+    stage.store = older;
+    stage.tell(Input::Foreign { epoch });
+    assert_eq!(stage.store.record, known.record, "written from memory");
+    let mut newer = known.clone();
+    newer.record = known.record.as_ref().map(|record| crate::authority::revoke(record, Cause::Emergency, record.since));
+    let epoch = newer.record.as_ref().map(|record| record.epoch);
+    stage.store = newer.clone();
+    stage.tell(Input::Foreign { epoch });
+    let read = stage.group.kept().expect("read again");
+    assert!(read.epoch() >= newer.epoch(), "{} was read", read.epoch());
 }

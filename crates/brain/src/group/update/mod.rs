@@ -135,6 +135,14 @@ impl Group {
         serving: &Member,
         plan: &mut Plan,
     ) {
+        // It is wanted different once more: rolled again, or it would be waited for in vain.
+        if self.rollout(site) == Some(Rollout::Drifted) {
+            let again = match update.phase {
+                UpdatePhase::WaitOldPrimary => UpdatePhase::UpdateOldPrimary,
+                _ => UpdatePhase::UpdateReplica,
+            };
+            return enter_update(now, again, Some(site.clone()), plan);
+        }
         let lacks = self.lacks(record, site, serving);
         match lacks {
             None if update.phase == UpdatePhase::WaitReplica => self.after_replica(now, site, serving, plan),

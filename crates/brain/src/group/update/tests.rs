@@ -120,3 +120,21 @@ fn recreate_rolls_all_at_once() {
         .collect();
     assert_eq!(rolled.into_iter().collect::<Vec<_>>(), [site("iad"), site("pdx")]);
 }
+
+/// S-15: a site that is to be different again while it is waited for is rolled again.
+#[test]
+fn s_15_a_site_that_drifts_again_while_it_is_waited_for_is_rolled_again() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    drift(&mut stage, &["fra"]);
+    stage.play(Millis::from_secs(5), |_| false);
+    assert!(stage.unperformed.contains(&Command::Roll { site: site("fra") }), "{:?}", stage.store.update);
+    drift(&mut stage, &[]);
+    stage.play(Millis::from_secs(2), |stage| {
+        stage.store.update.as_ref().is_some_and(|update| update.phase == UpdatePhase::WaitReplica)
+    });
+    // The template changes once more before it is back: its pod is that of a change ago.
+    drift(&mut stage, &["fra"]);
+    stage.unperformed.clear();
+    stage.play(Millis::from_secs(5), |_| false);
+    assert!(stage.unperformed.contains(&Command::Roll { site: site("fra") }), "{:?}", stage.store.update);
+}
