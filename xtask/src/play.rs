@@ -56,7 +56,9 @@ fn understand(words: &[String]) -> Result<Wanted> {
         match word.as_str() {
             "--release" => wanted.release = true,
             "--help" | "-h" => wanted.help = true,
-            other => bail!("'{other}' is not known; words of the playground come after `--`: cargo xtask play -- {other}"),
+            other => {
+                bail!("'{other}' is not known; words of the playground come after `--`: cargo xtask play -- {other}")
+            }
         }
     }
     Ok(wanted)
@@ -80,7 +82,8 @@ fn provide_mysql(workshop: &Workshop) -> Result<Vec<OsString>> {
     // What takes long is told on standard error, which stays the terminal's.
     testbed.args(["mysql", "--json"]).stderr(std::process::Stdio::inherit());
     let told = run::capture(&mut testbed).context("cannot provide MySQL")?;
-    let told: Value = serde_json::from_str(&told).context("bloodraven-testbed mysql --json did not answer with JSON")?;
+    let told: Value =
+        serde_json::from_str(&told).context("bloodraven-testbed mysql --json did not answer with JSON")?;
     let command = told["mysqld"].as_array().context("bloodraven-testbed mysql --json named no mysqld")?;
     let mut words = Vec::new();
     for word in command {

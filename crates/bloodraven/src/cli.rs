@@ -127,7 +127,8 @@ fn commands_of_usage(mistake: &clap::Error) -> String {
         Some(ContextValue::StyledStr(usage)) => usage.to_string(),
         _ => String::new(),
     };
-    let is_command = |word: &&str| word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-') && !word.starts_with('-');
+    let is_command =
+        |word: &&str| word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-') && !word.starts_with('-');
     let commands: Vec<&str> = usage.split_whitespace().skip(1).take_while(is_command).collect();
     if commands.is_empty() { "bloodraven".to_owned() } else { commands.join(" ") }
 }

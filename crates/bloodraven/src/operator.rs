@@ -42,7 +42,9 @@ pub(crate) fn level(word: &str) -> Result<Level, String> {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Some(dir) = &arguments.local else {
-        anyhow::bail!("clusters are not operated yet; name a folder with --local DIR, see 'bloodraven operator --help'");
+        anyhow::bail!(
+            "clusters are not operated yet; name a folder with --local DIR, see 'bloodraven operator --help'"
+        );
     };
     // Kept to the end: the last lines are written when it goes.
     let logging = log::init(Component::Operator, arguments.log_level).context("cannot log")?;

@@ -3,6 +3,9 @@
 //! In: accounts, and the opener of this start. Out: SQL text, a statement a line. Must not: write a GTID; leave an
 //! account with more than the table says; let a name or password end its quotes.
 //!
+//! No schema stays: a fenced server that has one cannot be cloned into. That of the write probe is made by who first
+//! writes to it, on the open server.
+//!
 //! mysqld stops reading at the first error and starts all the same. So what must not be half done is checked first, and
 //! the opener, without which nobody can open, comes last. A schema is made before and dropped after everything: its
 //! folder tells the keeper that mysqld has begun and that all went well.

@@ -8,6 +8,7 @@ use crate::files;
 use crate::store::Store;
 use serde_json::Value;
 use snafu::ensure;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -65,7 +66,8 @@ fn operator_of(store: &Store) -> Result<String, String> {
     let path = store.dir().join("playground.json");
     let bytes = files::read(&path).map_err(|error| error.to_string())?;
     let bytes = bytes.ok_or_else(|| "playground.json is not there: nothing runs".to_owned())?;
-    let value: Value = serde_json::from_slice(&bytes).map_err(|error| format!("playground.json is corrupt: {error}"))?;
+    let value: Value =
+        serde_json::from_slice(&bytes).map_err(|error| format!("playground.json is corrupt: {error}"))?;
     let address = value.pointer("/operator/http").and_then(Value::as_str).unwrap_or_default();
     let runs = value.pointer("/operator/pid").is_some_and(Value::is_u64);
     if address.is_empty() || !runs {
@@ -88,10 +90,10 @@ fn tell(value: &Value, depth: usize, page: &mut String) {
             for (name, field) in fields.iter().filter(|(_, field)| !is_nothing(field)) {
                 match field {
                     Value::Object(_) | Value::Array(_) => {
-                        page.push_str(&format!("{indent}{name}:\n"));
+                        line(page, format_args!("{indent}{name}:\n"));
                         tell(field, depth + 1, page);
                     }
-                    plain => page.push_str(&format!("{indent}{name}: {}\n", word(plain))),
+                    plain => line(page, format_args!("{indent}{name}: {}\n", word(plain))),
                 }
             }
         }
@@ -100,18 +102,23 @@ fn tell(value: &Value, depth: usize, page: &mut String) {
                 match one {
                     Value::Object(fields) if fields.values().all(|field| !field.is_object() && !field.is_array()) => {
                         let fields = fields.values().filter(|field| !is_nothing(field)).map(word);
-                        page.push_str(&format!("{indent}- {}\n", fields.collect::<Vec<_>>().join("  ")));
+                        line(page, format_args!("{indent}- {}\n", fields.collect::<Vec<_>>().join("  ")));
                     }
                     Value::Object(_) | Value::Array(_) => {
-                        page.push_str(&format!("{indent}-\n"));
+                        line(page, format_args!("{indent}-\n"));
                         tell(one, depth + 1, page);
                     }
-                    plain => page.push_str(&format!("{indent}- {}\n", word(plain))),
+                    plain => line(page, format_args!("{indent}- {}\n", word(plain))),
                 }
             }
         }
-        plain => page.push_str(&format!("{indent}{}\n", word(plain))),
+        plain => line(page, format_args!("{indent}{}\n", word(plain))),
     }
+}
+
+/// Writing to a text cannot fail.
+fn line(page: &mut String, words: std::fmt::Arguments<'_>) {
+    _ = page.write_fmt(words);
 }
 
 fn is_nothing(value: &Value) -> bool {

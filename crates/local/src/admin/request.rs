@@ -27,7 +27,7 @@ pub fn promote(dir: &Path, site: &str, max_lag_wait: Option<&str>, id: Option<&s
     let mut text = site.to_owned();
     for (key, value) in [("maxLagWait", max_lag_wait), ("id", id)] {
         if let Some(value) = value {
-            text.push_str(&format!(":{key}={value}"));
+            text.extend([":", key, "=", value]);
         }
     }
     if let Err(error) = bloodraven_api::annotations::PlannedFailoverRequest::from_str(&text) {
@@ -50,9 +50,13 @@ pub fn reclone(dir: &Path, site: &str, divergent: Option<&str>) -> Result<String
         (None, true) => site.to_owned(),
         (Some(prefix), false) if prefix.len() >= 8 && found.starts_with(prefix) => format!("{site}:{prefix}"),
         (None, false) => {
-            return refuse(format!("it has transactions that the primary lacks ({found}): look at them, then add --divergent with their first 8 characters or more to throw them away"));
+            return refuse(format!(
+                "it has transactions that the primary lacks ({found}): look at them, then add --divergent with their first 8 characters or more to throw them away"
+            ));
         }
-        (Some(_), false) => return refuse(format!("--divergent is not the beginning (8 characters or more) of {found}")),
+        (Some(_), false) => {
+            return refuse(format!("--divergent is not the beginning (8 characters or more) of {found}"));
+        }
         (Some(_), true) => return refuse("it has nothing that the primary lacks; leave --divergent out".to_owned()),
     };
     set(&store, keys::RECLONE_SITE, &text)?;
@@ -88,7 +92,9 @@ pub fn annotate(dir: &Path, word: &str) -> Result<String, Error> {
         Some((key, value)) => (key, Some(value.to_owned())),
         None => match word.strip_suffix('-') {
             Some(key) => (key, None),
-            None => return NonsenseSnafu { because: format!("`{word}`: write key=value, or key- to take it away") }.fail(),
+            None => {
+                return NonsenseSnafu { because: format!("`{word}`: write key=value, or key- to take it away") }.fail();
+            }
         },
     };
     let key = if key.contains('/') { key.to_owned() } else { format!("bloodraven.shipstream.io/{key}") };
@@ -99,7 +105,9 @@ pub fn annotate(dir: &Path, word: &str) -> Result<String, Error> {
     );
     ensure!(
         !OWNED.contains(&key.as_str()),
-        NonsenseSnafu { because: format!("{key} is the operator's own; ask with planned-failover or reclone-site instead") }
+        NonsenseSnafu {
+            because: format!("{key} is the operator's own; ask with planned-failover or reclone-site instead")
+        }
     );
     let done = if value.is_some() { format!("{key} is set") } else { format!("{key} is taken away") };
     store.annotate(None, &[(key, value)])?;

@@ -66,7 +66,9 @@ fn remarks(site: &Value) -> String {
     }
     let recovery = site["recoveryState"].as_str().unwrap_or_default();
     all.extend((!recovery.is_empty()).then(|| recovery.to_owned()));
-    if let Some(phase) = site.pointer("/clone/phase").and_then(Value::as_str).filter(|phase| !matches!(*phase, "" | "Done")) {
+    if let Some(phase) =
+        site.pointer("/clone/phase").and_then(Value::as_str).filter(|phase| !matches!(*phase, "" | "Done"))
+    {
         all.push(format!("clone {phase} {}", text(site, "/clone/message")).trim_end().to_owned());
     }
     all.join("; ")

@@ -71,14 +71,20 @@ fn requests_are_the_annotations_and_fields_of_a_cluster() {
     reclone(&dir, "fra", Some("0a11fa47")).unwrap();
     assert_eq!(annotation(&dir, keys::RECLONE_SITE), "fra:0a11fa47");
     pause(&dir, Some("2030-01-31T12:00:00Z")).unwrap();
-    assert_eq!((&object(&dir)["spec"]["paused"], &object(&dir)["spec"]["pausedUntil"]), (&json!(true), &json!("2030-01-31T12:00:00Z")));
+    assert_eq!(
+        (&object(&dir)["spec"]["paused"], &object(&dir)["spec"]["pausedUntil"]),
+        (&json!(true), &json!("2030-01-31T12:00:00Z"))
+    );
     resume(&dir).unwrap();
     assert_ne!(object(&dir)["spec"]["paused"], json!(true));
     annotate(&dir, "example.com/owner=ann").unwrap();
     assert_eq!(annotation(&dir, "example.com/owner"), "ann");
     annotate(&dir, "example.com/owner-").unwrap();
     annotate(&dir, "reclone-site-").unwrap();
-    assert_eq!((annotation(&dir, "example.com/owner"), annotation(&dir, keys::RECLONE_SITE)), (Value::Null, Value::Null));
+    assert_eq!(
+        (annotation(&dir, "example.com/owner"), annotation(&dir, keys::RECLONE_SITE)),
+        (Value::Null, Value::Null)
+    );
 }
 
 #[test]
@@ -168,8 +174,10 @@ async fn questions_without_an_operator_say_so() {
     check(what_if(&dir, &[], false).await, "name a site that dies");
     std::fs::write(dir.join("playground.json"), "{").unwrap();
     check(why(&dir, false).await, "playground.json is corrupt");
-    std::fs::write(dir.join("playground.json"), r#"{"state":"stopping","operator":{"pid":null,"http":"127.0.0.1:1"}}"#).unwrap();
+    std::fs::write(dir.join("playground.json"), r#"{"state":"stopping","operator":{"pid":null,"http":"127.0.0.1:1"}}"#)
+        .unwrap();
     check(why(&dir, false).await, "playground.json says stopping");
-    std::fs::write(dir.join("playground.json"), r#"{"state":"ready","operator":{"pid":7,"http":"127.0.0.1:1"}}"#).unwrap();
+    std::fs::write(dir.join("playground.json"), r#"{"state":"ready","operator":{"pid":7,"http":"127.0.0.1:1"}}"#)
+        .unwrap();
     check(why(&dir, false).await, "no operator answers for");
 }

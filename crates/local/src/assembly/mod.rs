@@ -75,6 +75,13 @@ pub enum Error {
         count: u8,
     },
 
+    /// The template is none.
+    #[snafu(display("{} is no initialised data folder; name one that mysqld --initialize-insecure made, or none", path.display()))]
+    NoTemplate {
+        /// The path.
+        path: PathBuf,
+    },
+
     /// A process of an earlier run does not end.
     #[snafu(display("process {pid} of an earlier run lives and does not end when killed; end it, then try again"))]
     Survivor {
@@ -197,6 +204,9 @@ impl Local {
         ensure!(options.operators <= MOST_OPERATORS, OperatorsSnafu { count: options.operators });
         let version = options.programs.mysql.version().await?;
         progress(Progress::Server { version });
+        if let Some(path) = &options.template {
+            ensure!(path.join("mysql.ibd").is_file(), NoTemplateSnafu { path });
+        }
         raise_limits();
         files::private_folder(&options.dir)?;
         let owner =

@@ -34,7 +34,8 @@ pub async fn ask_all(
 
 async fn ask(address: SocketAddr, user: &str, password: &str, ranges: &[(u64, u64)]) -> Option<Reading> {
     let client = Client::open(address, user, password).await?;
-    let there = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'ledger' AND table_name = 'writes'";
+    let there =
+        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'ledger' AND table_name = 'writes'";
     let (mut client, rows) = client.ask(there, WITHIN).await?;
     let mut reading = Reading::default();
     if rows.first().and_then(|row| row.get::<u64, _>(0)) != Some(1) {
@@ -44,7 +45,8 @@ async fn ask(address: SocketAddr, user: &str, password: &str, ranges: &[(u64, u6
         let mut from = *first;
         // Ends: each page begins behind the one before it.
         while from <= *last {
-            let question = format!("SELECT id FROM {TABLE} WHERE id BETWEEN {from} AND {last} ORDER BY id LIMIT {PAGE}");
+            let question =
+                format!("SELECT id FROM {TABLE} WHERE id BETWEEN {from} AND {last} ORDER BY id LIMIT {PAGE}");
             let (open, rows) = client.ask(&question, WITHIN).await?;
             client = open;
             let ids: Option<Vec<u64>> = rows.iter().map(|row| row.get(0)).collect();

@@ -128,7 +128,8 @@ mod tests {
         assert_eq!(said, expect);
         let mut both = status();
         both.operators[0].pid = Some(6);
-        let leads = |leader| notice(State::Ready, "iad", &both, leader, &("app".into(), "s".into()))["operator"]["pid"].clone();
+        let leads =
+            |leader| notice(State::Ready, "iad", &both, leader, &("app".into(), "s".into()))["operator"]["pid"].clone();
         assert_eq!((leads(None), leads(Some(1)), leads(Some(0))), (json!(6), json!(9), json!(6)));
         let over = ended(&said);
         assert_eq!((&over["state"], &over["operator"]["pid"]), (&json!("stopping"), &Value::Null));

@@ -20,7 +20,7 @@ use crate::ledger;
 use crate::load::{Load, Plan, RATE};
 use crate::script::{self, Script, SiteWish};
 use crate::ui::{Terminal, Unusable};
-use crate::{Local, Options, Profile, Progress, Programs, Role};
+use crate::{Local, Options, Profile, Programs, Progress, Role};
 use file::Notice;
 use scene::Scene;
 use serde::Serialize;
@@ -160,7 +160,7 @@ fn say(headless: bool, progress: &Progress) {
         Progress::Operator { number } => format!("operator-{number} runs"),
     };
     if headless {
-        let at = crate::world::now().wall.to_string();
+        let at = picture::stamp(crate::world::now().wall);
         let entry = picture::Entry { at, by: picture::By::Script, reason: "starting".to_owned(), message };
         front::print(&front::Line::Event(&entry));
     }

@@ -3,7 +3,7 @@
 //! In: the model, the load, the supervisor. Out: the newest picture and `playground.json`. Must not: ask anyone.
 
 use super::file::{self, Notice};
-use super::picture::{Authority, LoadPicture, OperatorPicture, Picture, SitePicture, State};
+use super::picture::{Authority, LoadPicture, OperatorPicture, Picture, SitePicture, State, stamp};
 use super::scene::{Model, Scene};
 use crate::assembly::{OperatorStatus, SiteStatus, Status};
 use crate::ledger::SiteNumber;
@@ -86,7 +86,8 @@ fn paint(scene: &Scene, status: &Status, before: &mut Before) -> Picture {
     let (silence, gap) = scene.silences(at);
     let tally = scene.load.tally();
     let (counts, by_site, moves) = scene.load.book(|book| {
-        let by_site: Vec<u64> = (0..=u8::MAX).take(scene.names.len()).map(|n| book.acknowledged_by(SiteNumber(n))).collect();
+        let by_site: Vec<u64> =
+            (0..=u8::MAX).take(scene.names.len()).map(|n| book.acknowledged_by(SiteNumber(n))).collect();
         (book.counts(), by_site, book.moves())
     });
     let mut model = scene.model();
@@ -100,12 +101,14 @@ fn paint(scene: &Scene, status: &Status, before: &mut Before) -> Picture {
         paint_site(&model, site, index, rate)
     });
     let sites = sites.collect();
-    let operators = status.operators.iter().enumerate().map(|(index, one)| paint_operator(&model, one, index)).collect();
-    let door = rates.as_ref().map_or((old.load.door_per_second, old.load.reads_per_second), |rates| (rates.door, rates.reads));
+    let operators =
+        status.operators.iter().enumerate().map(|(index, one)| paint_operator(&model, one, index)).collect();
+    let door =
+        rates.as_ref().map_or((old.load.door_per_second, old.load.reads_per_second), |rates| (rates.door, rates.reads));
     let authority = Authority::clone(&model.told.authority);
     model.tally = tally;
     Picture {
-        at: crate::world::now().wall.to_string(),
+        at: stamp(crate::world::now().wall),
         state: old.state,
         authority,
         sites,

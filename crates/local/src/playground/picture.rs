@@ -4,6 +4,7 @@
 
 use crate::ledger::Verdict;
 use crate::script::{Seen, SeenSite};
+use bloodraven_brain::time::Wall;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -173,6 +174,12 @@ impl Picture {
     }
 }
 
+/// A moment for people and for JSON: RFC 3339 in UTC, with milliseconds.
+pub(super) fn stamp(wall: Wall) -> String {
+    let time = jiff::Timestamp::from_millisecond(wall.0).unwrap_or_default();
+    format!("{time:.3}")
+}
+
 /// Something that happened, for the timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -199,4 +206,15 @@ pub enum By {
     Hand,
     /// A script, about itself.
     Script,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_has_its_milliseconds() {
+        assert_eq!(stamp(Wall(1_767_323_045_600)), "2026-01-02T03:04:05.600Z");
+        assert_eq!(stamp(Wall(0)), "1970-01-01T00:00:00.000Z");
+    }
 }

@@ -36,7 +36,8 @@ pub(super) struct ToldSite {
 /// Reads both copies of the record, the higher epoch wins, and the rest of the status.
 pub(super) fn read(object: &Value) -> Told {
     let status = object.get("status").unwrap_or(&Value::Null);
-    let second = object.pointer("/metadata/annotations").and_then(|all| all.get(keys::AUTHORITY)).and_then(Value::as_str);
+    let second =
+        object.pointer("/metadata/annotations").and_then(|all| all.get(keys::AUTHORITY)).and_then(Value::as_str);
     let second: Option<Value> = second.and_then(|text| serde_json::from_str(text).ok());
     let first = status.get("authority").filter(|record| record.is_object());
     // At equal epochs Stable beats Granting.
@@ -83,7 +84,8 @@ fn alert(status: &Value) -> Option<String> {
     let conditions = status.get("conditions").and_then(Value::as_array)?;
     let degraded = conditions.iter().find(|one| one["type"] == "Degraded" && one["status"] == "True")?;
     let (reason, message) = (text(degraded, "reason"), text(degraded, "message"));
-    Some(if message.is_empty() { reason } else { format!("{reason}: {message}") })
+    // The message begins with the reason.
+    Some(if message.is_empty() { reason } else { message })
 }
 
 fn site(site: &Value) -> ToldSite {
@@ -141,21 +143,34 @@ mod tests {
         assert_eq!(read(&object(8, "Stable")).authority.site, "iad");
         assert_eq!(read(&object(9, "Revoking")).authority.proof, "LeaseExpired");
         let site = &told.sites[0];
-        assert_eq!((site.lag, site.divergent, site.following, site.clone.as_deref()), (Some(3), 2, true, Some("Cloning")));
-        assert_eq!(told.alert.as_deref(), Some("PromotionHeld: iad is silent"));
+        assert_eq!(
+            (site.lag, site.divergent, site.following, site.clone.as_deref()),
+            (Some(3), 2, true, Some("Cloning"))
+        );
+        assert_eq!(told.alert.as_deref(), Some("iad is silent"));
     }
 
     #[test]
     fn a_tenure_begins_with_its_grant_or_with_the_last_look_before_it() {
         let names = ["iad".to_owned(), "pdx".to_owned()];
         let told = |epoch| Told {
-            authority: Authority { epoch, tenure: 8, site: "pdx".into(), phase: "Stable".into(), ..Authority::default() },
+            authority: Authority {
+                epoch,
+                tenure: 8,
+                site: "pdx".into(),
+                phase: "Stable".into(),
+                ..Authority::default()
+            },
             since: Some(9_000_000),
             ..Told::default()
         };
         let seen = |told: &Told| tenure(told, &names, Moment(500_000), 9_100_000, Moment(450_000)).unwrap();
         assert_eq!(seen(&told(8)), Tenure { number: 8, site: SiteNumber(1), from: Moment(400_000) });
-        assert_eq!(seen(&told(9)).from, Moment(450_000), "a later epoch of the same tenure does not tell its beginning");
+        assert_eq!(
+            seen(&told(9)).from,
+            Moment(450_000),
+            "a later epoch of the same tenure does not tell its beginning"
+        );
         let nobody = Told::default();
         assert_eq!(tenure(&nobody, &names, Moment(1), 1, Moment(0)), None);
     }

@@ -3,7 +3,7 @@
 //! In: a [`Local`] and its load. Out: pictures, entries of the timeline, deeds done. Must not: decide anything about the
 //! group, or hold a lock while it waits.
 
-use super::picture::{By, Entry, Picture, State};
+use super::picture::{By, Entry, Picture, State, stamp};
 use super::record::Told;
 use crate::assembly::Status;
 use crate::ledger::{Moment as At, Verdict};
@@ -99,7 +99,7 @@ impl Scene {
 
     /// Adds to the timeline.
     pub(super) fn note(&self, by: By, reason: &str, message: impl Into<String>) {
-        let at = crate::world::now().wall.to_string();
+        let at = stamp(crate::world::now().wall);
         self.put(Entry { at, by, reason: reason.to_owned(), message: message.into() });
     }
 

@@ -131,7 +131,8 @@ impl Events {
         self.begun = true;
         for line in lines.iter().skip(skip) {
             let by = if line.kind == "Warning" { By::Warning } else { By::Operator };
-            let entry = Entry { at: line.time.clone(), by, reason: line.reason.clone(), message: line.message.clone() };
+            let at = super::picture::stamp(bloodraven_brain::time::Wall(line.at_ms));
+            let entry = Entry { at, by, reason: line.reason.clone(), message: line.message.clone() };
             scene.put(entry);
         }
         self.newest = lines.last().map(key);

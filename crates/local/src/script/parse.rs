@@ -254,7 +254,11 @@ fn expect(words: &mut Words<'_>) -> Result<What, String> {
             words.exactly("under")?;
             Expect::GapUnder(words.time()?)
         }
-        other => return Err(format!("`{other}` cannot be expected; write primary <site>, no-primary, failovers <n>, site <site> following, planned succeeded, ledger clean or gap under <time>")),
+        other => {
+            return Err(format!(
+                "`{other}` cannot be expected; write primary <site>, no-primary, failovers <n>, site <site> following, planned succeeded, ledger clean or gap under <time>"
+            ));
+        }
     };
     if words.takes("for") {
         return Ok(What::ExpectFor(expect, words.time()?));
@@ -336,7 +340,9 @@ fn moment(words: &mut Words<'_>) -> Result<Moment, String> {
         "opened" => Moment::Opened,
         "permitted" | "fencing" => return Err("that moment shows in the simulator only".to_owned()),
         phase if planned.contains(&phase) => Moment::Planned(phase.to_owned()),
-        other => return Err(format!("`{other}` is no moment; write revoked, granted, opened or {}", planned.join(", "))),
+        other => {
+            return Err(format!("`{other}` is no moment; write revoked, granted, opened or {}", planned.join(", ")));
+        }
     })
 }
 

@@ -127,10 +127,12 @@ async fn perform(step: &Step, stage: &impl Stage, began: &mut Option<Instant>) -
             stage.ambush(moment, act);
             Ok(())
         }
-        What::WaitReady(within) => await_true(stage, *within, |seen| {
-            if seen.primary.is_some() { Ok(()) } else { Err(format!("nobody writes; {}", states(seen))) }
-        })
-        .await,
+        What::WaitReady(within) => {
+            await_true(stage, *within, |seen| {
+                if seen.primary.is_some() { Ok(()) } else { Err(format!("nobody writes; {}", states(seen))) }
+            })
+            .await
+        }
         What::WaitSettled(within) => await_true(stage, *within, settled).await,
         What::Expect(Expect::LedgerClean, within) => await_clean(stage, *within).await,
         What::Expect(expect, within) => await_true(stage, *within, |seen| check(expect, seen)).await,

@@ -207,7 +207,8 @@ async fn a_run_waits_for_what_is_expected_and_ends_with_the_ledger() {
 #[tokio::test(start_paused = true)]
 async fn an_ambush_that_never_struck_fails_the_run() {
     let pictures = Mutex::new(vec![picture("iad")]);
-    let outcome = play("load on\nambush granted operator", &Puppets { pictures, in_wait: 1, ..Puppets::default() }).await;
+    let outcome =
+        play("load on\nambush granted operator", &Puppets { pictures, in_wait: 1, ..Puppets::default() }).await;
     assert_eq!(outcome.failed.map(|failed| failed.because), Some("the moment of an ambush never came".to_owned()));
 }
 
@@ -234,9 +235,13 @@ async fn what_does_not_come_true_ends_the_run_and_is_named() {
         (Puppets { ledger: lost.clone(), ..always(picture("iad")) }, "expect ledger clean", lost.to_string()),
         (Puppets { refuses: true, ..always(picture("iad")) }, "kill mysqld iad", "no such process".into()),
         (Puppets { stopped: true, ..always(picture("iad")) }, "rest 5s", "ended by hand".into()),
-        (always(picture("")), "wait settled within 3s", format!("not within 3 s: nobody writes; {}", {
-            "iad read-only and following, pdx read-only and following, fra read-only and following"
-        })),
+        (
+            always(picture("")),
+            "wait settled within 3s",
+            format!("not within 3 s: nobody writes; {}", {
+                "iad read-only and following, pdx read-only and following, fra read-only and following"
+            }),
+        ),
     ];
     for (puppets, text, because) in rows {
         let outcome = play(&format!("load on\n{text}\nreclone fra"), &puppets).await;

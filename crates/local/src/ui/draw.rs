@@ -95,7 +95,10 @@ fn site_row<'a>(screen: &'a Screen, index: usize, site: &'a SitePicture) -> Row<
     let dash = || "-".to_owned();
     let lag = site.lag.map_or_else(dash, |lag| format!("{lag} s"));
     let lag = if screen.picture.primary() == Some(site.name.as_str()) { dash() } else { lag };
-    let lease = site.lease_ms.filter(|left| *left > 0).map_or_else(dash, |left| format!("{}.{} s", left / 1000, left % 1000 / 100));
+    let lease = site
+        .lease_ms
+        .filter(|left| *left > 0)
+        .map_or_else(dash, |left| format!("{}.{} s", left / 1000, left % 1000 / 100));
     let epoch = site.epoch.map_or_else(dash, |epoch| epoch.to_string());
     let (state, colour) = state_of(site);
     let marker = if index == screen.selected { ">" } else { "" };
@@ -167,7 +170,10 @@ fn draw_gap(frame: &mut Frame<'_>, screen: &Screen, area: Rect) {
     let latest = silences.get(silences.len().saturating_sub(room)..).unwrap_or_default();
     // At least a second high, so that the usual hundredths look like nothing.
     let most = latest.iter().copied().max().unwrap_or(0).max(1000);
-    frame.render_widget(Sparkline::default().data(latest).max(most).style(Style::new().fg(Color::Red)).block(block), area);
+    frame.render_widget(
+        Sparkline::default().data(latest).max(most).style(Style::new().fg(Color::Red)).block(block),
+        area,
+    );
 }
 
 fn shown(millis: u64) -> String {
@@ -245,11 +251,8 @@ fn key_line(screen: &Screen) -> Line<'_> {
 fn draw_help(frame: &mut Frame<'_>) {
     let lines: Vec<Line<'_>> = KEYS.iter().map(|(key, what)| Line::from(format!("  {key:<14} {what}"))).collect();
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
-    let [area] = Layout::vertical([Constraint::Length(height)])
-        .flex(ratatui::layout::Flex::Center)
-        .areas(frame.area());
-    let [area] =
-        Layout::horizontal([Constraint::Length(72)]).flex(ratatui::layout::Flex::Center).areas(area);
+    let [area] = Layout::vertical([Constraint::Length(height)]).flex(ratatui::layout::Flex::Center).areas(frame.area());
+    let [area] = Layout::horizontal([Constraint::Length(72)]).flex(ratatui::layout::Flex::Center).areas(area);
     frame.render_widget(Clear, area);
     let page = Paragraph::new(lines).wrap(Wrap { trim: false }).block(Block::bordered().title(" keys "));
     frame.render_widget(page, area);

@@ -2,9 +2,7 @@
 
 use super::{Screen, Wish, draw, pressed};
 use crate::ledger::Verdict;
-use crate::playground::picture::{
-    Authority, By, Entry, LoadPicture, OperatorPicture, Picture, SitePicture, State,
-};
+use crate::playground::picture::{Authority, By, Entry, LoadPicture, OperatorPicture, Picture, SitePicture, State};
 use crate::script::{Act, End, Process};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
@@ -41,7 +39,13 @@ fn healthy() -> Picture {
         },
         sites: vec![site("iad", "writable", 9123), site("pdx", "read-only", 9123), fra],
         operators: vec![OperatorPicture { pid: Some(7), answers: true, ..OperatorPicture::default() }],
-        load: LoadPicture { on: true, door_per_second: 75, reads_per_second: 10, acknowledged: 9000, ..LoadPicture::default() },
+        load: LoadPicture {
+            on: true,
+            door_per_second: 75,
+            reads_per_second: 10,
+            acknowledged: 9000,
+            ..LoadPicture::default()
+        },
         ledger: Some(Verdict::default()),
         ..Picture::default()
     }
@@ -67,7 +71,8 @@ fn failing() -> Screen {
     let iad = &mut picture.sites[0];
     *iad = SitePicture { lag: None, hurt: vec!["paused".into()], lease_ms: None, ..site("iad", "unreachable", 9123) };
     iad.divergent = 3;
-    picture.authority = Authority { epoch: 5, phase: "Revoking".into(), cause: "Emergency".into(), ..Authority::default() };
+    picture.authority =
+        Authority { epoch: 5, phase: "Revoking".into(), cause: "Emergency".into(), ..Authority::default() };
     picture.load.silence_ms = 6240;
     picture.load.gap_ms = 6240;
     picture.alert = Some("NO PRIMARY".into());

@@ -19,7 +19,7 @@ use crate::notice::{self, Glimpse};
 use crate::outward::Outward;
 use crate::store::{Done, Writer, Wrote};
 use crate::tell::Teller;
-use bloodraven_brain::fence::{Input, KeeperFact, Permit, ReplyId, Sidecar, TIMER};
+use bloodraven_brain::fence::{Input, KeeperFact, Mysqld, Permit, ReplyId, Sidecar, TIMER};
 use bloodraven_brain::message::{QuestionId, StartId};
 use bloodraven_brain::name::Site;
 use bloodraven_brain::record::Epoch;
@@ -42,6 +42,10 @@ const NO_LEASE: Millis = Millis(20_000);
 
 /// The shortest tick: a lease of less than half a second is none.
 const SHORTEST_TICK: Duration = Duration::from_millis(100);
+
+/// The first tick after mysqld was started and did not answer yet; each one after it waits twice as long, up to the
+/// interval. A server that boots within a second is read, and opened if it may be, a moment later.
+const EAGER: Duration = Duration::from_millis(250);
 
 /// How long a sidecar that is told to end waits for its keeper to be told the same: both get the signal at once.
 const LISTENS_ON: Duration = Duration::from_secs(1);
@@ -97,6 +101,8 @@ pub(crate) struct Actor {
     stopping: Stopping,
     last_timer: Instant,
     last_tick: Option<Instant>,
+    /// How soon the next tick comes while mysqld runs and was never read.
+    eager: Duration,
     /// The tick whose commands are being carried out, and its measure.
     tick: Option<Arc<Tick>>,
     operator_heard: Option<Boot>,
@@ -147,6 +153,7 @@ impl Actor {
             stopping: Stopping::No,
             last_timer: Instant::now(),
             last_tick: None,
+            eager: EAGER,
             tick: None,
             operator_heard: None,
             not_stored: Vec::new(),
@@ -208,7 +215,14 @@ impl Actor {
     }
 
     fn next_tick(&self) -> Instant {
-        self.last_tick.map_or(self.last_timer, |last| last + self.interval())
+        let interval = if self.is_unread() { self.eager.min(self.interval()) } else { self.interval() };
+        self.last_tick.map_or(self.last_timer, |last| last + interval)
+    }
+
+    /// Whether mysqld runs and has not answered yet.
+    fn is_unread(&self) -> bool {
+        let brain = &self.parts.brain;
+        matches!(brain.mysqld, Mysqld::Up(start) if brain.read.as_ref().is_none_or(|read| read.start != start))
     }
 
     /// The smaller of what the group says and a third of the view's lease.
@@ -222,6 +236,7 @@ impl Actor {
         self.last_timer = now;
         if now >= self.next_tick() || self.stopping == Stopping::Closed {
             self.last_tick = Some(now);
+            self.eager = if self.is_unread() { (self.eager * 2).min(self.interval()) } else { EAGER };
             // Whoever has hung up needs no answer.
             self.replies.retain(|_, to| !to.is_gone());
             self.tick = Some(Arc::new(Tick { began: now, teller: self.parts.teller.clone() }));

@@ -31,6 +31,10 @@ pub const MOVE: Row = row("2 sites, one move", ONE, 1_000_000);
 pub const LEADER: Row =
     row("2 sites, one move, a new leader", Bounds { faults: Faults { leader_changes: 1, ..NONE }, ..ONE }, 1_000_000);
 
+/// Another leader beside the first, which does not know: the Kubernetes Lease was unsound.
+pub const RIVAL: Row =
+    row("2 sites, one move, a rival leader", Bounds { faults: Faults { rivals: 1, ..NONE }, ..ONE }, 30_000_000);
+
 /// A sidecar dies.
 pub const SIDECAR: Row =
     row("2 sites, one move, a sidecar crash", Bounds { faults: Faults { sidecar_crashes: 1, ..NONE }, ..ONE }, 600_000);
@@ -137,6 +141,7 @@ pub const DEEP: &[Row] = &[
     deep(VOTERS),
     deep(STORE),
     deep(PODS),
+    RIVAL,
     CRASHES,
     KEEPER,
     LATE_ACKS,

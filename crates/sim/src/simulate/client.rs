@@ -33,12 +33,18 @@ impl World {
         let next = self.soon(300 * MS, 1500 * MS);
         self.queue.push(next, Event::Write(client));
         self.clients.attempts += 1;
+        if client == self.clients.sites && !self.caches.is_empty() {
+            self.cache_write();
+        }
         let pod = if client < self.clients.sites { self.any_pod_of(client) } else { self.front_door() };
         let Some(p) = pod else { return };
         let site = End::Site(self.pods[p].site);
         let cut = !self.pods[p].stray && self.net.link(End::Clients, site, Channel::Sql).cut;
         let server = &mut self.pods[p].server;
         if cut || !server.is_open() || server.hung || server.cloning.is_some() {
+            return;
+        }
+        if server.waiting.len() > 20 {
             return;
         }
         if server.full {
@@ -71,12 +77,36 @@ impl World {
 
     fn commit(&mut self, p: usize) {
         let Some(gtid) = self.pods[p].server.commit() else { return };
+        if self.scenario.setup.semi_sync {
+            let server = &mut self.pods[p].server;
+            server.waiting.push(gtid);
+            server.blocked_until = server.blocked_until.max(self.now + 3600 * SEC);
+            return self.committed(p);
+        }
         let site = End::Site(self.pods[p].site);
         let heard = self.pods[p].stray || !self.net.link(site, End::Clients, Channel::Sql).cut;
         if heard {
             self.acknowledged(p, gtid);
         }
         self.committed(p);
+    }
+
+    /// A replica received something: commits that waited for it are acknowledged.
+    pub(super) fn receipts(&mut self, source: usize, replica: usize) {
+        if self.pods[source].server.waiting.is_empty() {
+            return;
+        }
+        let held = self.pods[replica].server.held();
+        let (done, left): (Vec<Gtid>, Vec<Gtid>) = std::mem::take(&mut self.pods[source].server.waiting)
+            .into_iter()
+            .partition(|gtid| held.contains_gtid(*gtid));
+        self.pods[source].server.waiting = left;
+        self.pods[source].server.unblock();
+        let site = End::Site(self.pods[source].site);
+        let heard = self.pods[source].stray || !self.net.link(site, End::Clients, Channel::Sql).cut;
+        for gtid in done.into_iter().filter(|_| heard) {
+            self.acknowledged(source, gtid);
+        }
     }
 
     fn acknowledged(&mut self, p: usize, gtid: Gtid) {

@@ -55,7 +55,17 @@ pub fn draw(seed: u64, sites: Option<usize>) -> Scenario {
     let heal_at = random.between(60, 150) * SEC;
     let faults = faults(&mut random, &setup, &kinds, heal_at);
     let story = format!("seed {seed}: {kinds:?}");
-    Scenario { seed, story, setup, faults, heal_at, expects: Vec::new() }
+    let mut scenario = Scenario { seed, story, setup, faults, heal_at, expects: Vec::new() };
+    super::more::add(&mut scenario, !kinds.iter().any(|kind| kind.strikes_watchers()));
+    scenario
+}
+
+impl Kind {
+    /// Whether it can leave a server without anyone who could close it while its keeper stands still: the protocol assumes
+    /// that this does not happen.
+    const fn strikes_watchers(self) -> bool {
+        matches!(self, Self::Crash | Self::Stop | Self::Ambush | Self::Pods | Self::Sql | Self::Disk)
+    }
 }
 
 fn setup(random: &mut Random, sites: Option<usize>) -> Setup {
@@ -77,6 +87,7 @@ fn setup(random: &mut Random, sites: Option<usize>) -> Setup {
         latency: [300, 1000, 5000, 20_000][random.index(4)],
         twice: if random.chance(20) { 5 } else { 0 },
         lost_for_ever: random.chance(8),
+        ..Setup::default()
     }
 }
 

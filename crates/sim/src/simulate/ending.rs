@@ -7,7 +7,7 @@ use super::event::Event;
 use super::scenario::{Expect, Fault};
 use super::world::World;
 use bloodraven_brain::group::Kept;
-use bloodraven_brain::group::kept::Recovery;
+use bloodraven_brain::group::kept::{PlannedPhase, Recovery};
 use bloodraven_brain::name::Member;
 use bloodraven_brain::record::Phase;
 use bloodraven_gtid::GtidSet;
@@ -55,6 +55,7 @@ impl World {
         for p in 0..self.pods.len() {
             self.heal_pod(p);
         }
+        self.caches.iter_mut().for_each(|cache| cache.hung = false);
         self.inform();
         let at = self.now + PACE;
         self.queue.push(at, Event::LookAround);
@@ -68,7 +69,12 @@ impl World {
         pod.side.full = false;
         pod.server.applier_error = false;
         let (stray, runs) = (pod.stray, pod.runs);
+        self.pods[p].server.slow_applier = 0;
+        if std::mem::take(&mut self.pods[p].server.delay) > 0 {
+            self.pods[p].server.applying = false;
+        }
         self.resume_server(p);
+        self.resume_keeper(p);
         self.resume_sidecar(p);
         self.go_on_applying(p);
         if stray && runs {
@@ -82,7 +88,9 @@ impl World {
     /// Has it come to rest?
     pub(super) fn look_around(&mut self) {
         let settled = self.at_rest();
-        let bound = 240 * SEC + self.scenario.setup.cooldown;
+        // A rolled site is waited for up to ten minutes before anything else is done about it.
+        let update = if self.store.template > 0 { 1000 * SEC } else { 0 };
+        let bound = 240 * SEC + self.scenario.setup.cooldown + update;
         let waited = self.now - self.scenario.heal_at;
         match settled {
             Ok(()) => {
@@ -127,7 +135,23 @@ impl World {
         for site in 0..self.names.len() {
             self.follows(site, primary, &kept)?;
         }
-        Ok(())
+        self.updated(&kept)?;
+        self.caches_rest(primary)
+    }
+
+    /// Whether every pod is what the spec wants, or it is said why not.
+    fn updated(&self, kept: &Kept) -> Result<(), String> {
+        let behind = |site: &usize| {
+            let pod = &self.pods[self.current[*site]];
+            pod.template != self.store.template && !self.lost_nodes[*site]
+        };
+        let stands = kept.update.as_ref().is_some_and(|update| update.stopped.is_some())
+            || kept.sites.values().any(|site| site.recovery == Recovery::Blocked)
+            || self.lost_nodes.contains(&true);
+        match (0..self.names.len()).find(behind) {
+            Some(site) if !stands => Err(format!("{} is not rolled: {:?}", self.names[site], kept.update)),
+            _ => Ok(()),
+        }
     }
 
     /// Whether that site follows the primary, or rightly does not.
@@ -177,11 +201,15 @@ impl World {
         let behind = words.contains("HolderBehind") && self.holder_pod(&kept).is_some_and(|p| self.is_behind(p));
         let purged =
             struck(|fault| matches!(fault, Fault::Purge(_) | Fault::LoseVolume(_))) && words.contains("purged");
+        // Without a record each site may have written: a human names one.
+        let unordered = words.contains("Incomparable(")
+            && self.store.spec.priorities.is_empty()
+            && (self.scenario.setup.recordless || struck(|fault| matches!(fault, Fault::RestoreStore)));
         let serves = self.holder_pod(&kept).is_some_and(|p| self.pods[p].server.is_open());
         match serves {
             true if purged || words.contains("clone Some(Failed)") => Rest::Blocked(words),
             true => Rest::Trails(words),
-            false if by_hand || held || emptied || unreachable || behind => Rest::Blocked(words),
+            false if by_hand || held || emptied || unreachable || behind || unordered => Rest::Blocked(words),
             false => Rest::Restless(words),
         }
     }
@@ -230,11 +258,18 @@ impl World {
     fn expectations(&mut self, primary: Option<usize>) {
         let site = primary.map(|primary| self.pods[primary].site);
         let failovers = self.judge.failovers;
+        let kept = self.store.load();
+        let planned = kept.planned.as_ref().filter(|planned| planned.phase.is_terminal());
+        let planned = planned.map(|planned| planned.phase == PlannedPhase::Succeeded);
         for expect in self.scenario.expects.clone() {
             let met = match expect {
                 Expect::Primary(wanted) => site == Some(wanted),
                 Expect::NoPrimary => site.is_none(),
                 Expect::Failovers(count) => failovers == count,
+                Expect::Planned(wanted) => planned == Some(wanted),
+                Expect::Divergent(wanted) => !kept.site(&self.names[wanted]).divergent.is_empty(),
+                Expect::Cache(wanted) => self.cache_master() == Some(wanted),
+                Expect::Updated => self.updated(&kept).is_ok() && self.store.template > 0,
             };
             if !met {
                 let words = || format!("expected {expect:?}; the primary is {site:?}, failovers: {failovers}");

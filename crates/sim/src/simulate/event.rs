@@ -76,6 +76,12 @@ pub(super) enum Event {
     Pull(usize, u64),
     /// A replica applies.
     Apply(usize, u64),
+    /// A cache begins.
+    CacheBegins(usize),
+    /// A cache has copied everything.
+    CacheSynced(usize, u32),
+    /// The leader's call reaches a cache; without a task: a poll.
+    AtCache(usize, u32, u64, usize, Option<Box<group::command::CacheTask>>),
     /// An application writes.
     Write(usize),
     /// A deleted pod's containers are ended.
@@ -116,6 +122,8 @@ pub(super) enum Answer {
     Stored(super::store::Wrote, u64),
     /// Labels and the name.
     Shown(bool, bool),
+    /// What a cache says of itself.
+    Cache(Option<Box<group::input::CacheFacts>>),
     /// It failed.
     Failed,
 }
@@ -128,6 +136,8 @@ pub(super) enum Wish {
     Store(u64, Box<Kept>),
     Show(Box<Outward>),
     Release(std::sync::Arc<str>),
+    Roll(usize),
+    CacheImage(String),
     Remove(group::command::RequestKind, String),
 }
 

@@ -46,6 +46,8 @@ impl World {
             Fault::Allow(what) => self.store.denied.retain(|denied| *denied != what),
             Fault::StoreDown => self.store.down = true,
             Fault::StoreUp => self.store.down = false,
+            Fault::BackUpStore => self.store.back_up(),
+            Fault::RestoreStore => self.restore_store(),
             Fault::Conflict => self.store.version += 1,
             Fault::ClockJump(end, seconds) => self.jump(end, seconds),
             Fault::Ambush(moment, victim) => self.ambushes.push((moment, victim)),
@@ -108,6 +110,8 @@ impl World {
                 server.applier = false;
                 server.applier_error = server.source.is_some();
             }
+            Fault::SlowApplier(site, by) => self.pods[self.current[site]].server.slow_applier = by,
+            Fault::DelayReplica(site, by) => self.pods[self.current[site]].server.delay = by,
             Fault::StopReceiver(site) => self.pods[self.current[site]].server.receiver = false,
             Fault::Purge(site) => {
                 let server = &mut self.pods[self.current[site]].server;
@@ -182,7 +186,8 @@ impl World {
                 let after = self.random.between(SEC, 15 * SEC);
                 self.operator_dies(op, Some(after));
             }
-            Process::Operator(_) => {}
+            Process::Cache(site) if site < self.caches.len() => self.cache_dies(site),
+            Process::Operator(_) | Process::Cache(_) => {}
         }
     }
 
@@ -201,7 +206,11 @@ impl World {
                     operator.paused = operator.up;
                 }
             }
-            Process::Keeper(_) => {}
+            Process::Keeper(site) => {
+                let keeper = &mut self.pods[self.current[site]].keeper;
+                keeper.paused = keeper.up;
+            }
+            Process::Cache(site) => self.caches.get_mut(site).into_iter().for_each(|cache| cache.hung = cache.up),
         }
     }
 
@@ -210,7 +219,9 @@ impl World {
             Process::Mysqld(site) => self.resume_server(self.current[site]),
             Process::Sidecar(site) => self.resume_sidecar(self.current[site]),
             Process::Operator(op) if op < self.operators.len() => self.resume_operator(op),
-            Process::Operator(_) | Process::Keeper(_) => {}
+            Process::Operator(_) => {}
+            Process::Keeper(site) => self.resume_keeper(self.current[site]),
+            Process::Cache(site) => self.caches.get_mut(site).into_iter().for_each(|cache| cache.hung = false),
         }
     }
 
@@ -272,6 +283,9 @@ impl World {
         self.sidecar_ends(p, None);
         self.keeper_ends(p, false);
         self.pods[p].runs = false;
+        if let Some(cache) = self.caches.get_mut(site) {
+            cache.up = false;
+        }
         let uid = self.pods[p].uid.clone();
         for facts in self.store.pods.iter_mut().filter(|facts| facts.uid == uid) {
             facts.node_vouches = false;
@@ -288,6 +302,9 @@ impl World {
             return;
         }
         self.lost_nodes[site] = false;
+        if !self.caches.is_empty() {
+            self.queue.push(self.now + SEC, Event::CacheBegins(site));
+        }
         let old = self.current[site];
         let uid = self.pods[old].uid.clone();
         self.pods[old].ended = true;
@@ -300,6 +317,29 @@ impl World {
         self.current[site] = new;
         let at = self.soon(SEC, 5 * SEC);
         self.queue.push(at, Event::PodBegins(new));
+        self.inform();
+    }
+
+    /// The group's object is what it was; everybody watching sees it.
+    fn restore_store(&mut self) {
+        if self.store.restore() {
+            self.judge.went_back();
+            self.inform();
+        }
+    }
+
+    /// The leader wants that site's pod to be what the spec wants: it is replaced, if it is not.
+    pub(super) fn roll_pod(&mut self, site: usize) {
+        if self.store.deployed(site) == self.store.template {
+            return;
+        }
+        self.store.deploy(site);
+        let p = self.current[site];
+        if self.pods[p].runs && !self.lost_nodes[site] {
+            self.delete_pod(site, true);
+        } else {
+            self.pods[p].template = self.store.template;
+        }
         self.inform();
     }
 
@@ -322,6 +362,12 @@ impl World {
             Edit::Prefer(site) => spec.priorities = self.names.get(site).cloned().into_iter().collect(),
             Edit::Paused(true) => spec.paused = Some(Pause { reason: "maintenance".to_owned(), until: None }),
             Edit::Paused(false) => spec.paused = None,
+            Edit::Template => self.store.template += 1,
+            Edit::CacheImage => {
+                if let Some(cache) = &mut spec.cache {
+                    cache.image.push('+');
+                }
+            }
         }
         self.store.version += 1;
         self.inform();

@@ -12,7 +12,7 @@ use super::world::World;
 use bloodraven_brain::authority;
 use bloodraven_brain::fence;
 use bloodraven_brain::group::command::RequestKind;
-use bloodraven_brain::group::{Command, Input, Kept, SaveId};
+use bloodraven_brain::group::{Command, Input, Kept, SaveId, Task};
 
 /// How long a call to the store may take.
 const STORE_BOUND: Time = 5 * SEC;
@@ -88,6 +88,12 @@ impl World {
                     self.operator_to_side(op, p, None, ForSidecar::Grant(op, reign, grant));
                 }
             }
+            Command::Work { id, site, task: Task::Cache(task), within, .. } => {
+                let id = self.new_call(op, Call::Work { id }, within.0 * MS);
+                if let Some(site) = self.site_number(&site).filter(|site| *site < self.caches.len()) {
+                    self.call_cache(op, site, id, Some(task));
+                }
+            }
             Command::Work { id, site, server, task, within } => {
                 let does = Does::Task(Box::new(task), server);
                 if let Some(site) = self.site_number(&site) {
@@ -97,7 +103,12 @@ impl World {
             Command::Show(outward) => self.call_store(op, Call::Show, Wish::Show(outward)),
             Command::RemoveRequest { kind, text } => self.wish(op, Wish::Remove(kind, text)),
             Command::ReleasePod { uid } => self.wish(op, Wish::Release(uid)),
-            Command::Roll { .. } | Command::SetCacheImage { .. } => {}
+            Command::Roll { site } => {
+                if let Some(site) = self.site_number(&site) {
+                    self.wish(op, Wish::Roll(site));
+                }
+            }
+            Command::SetCacheImage { image } => self.wish(op, Wish::CacheImage(image)),
         }
     }
 
@@ -120,7 +131,7 @@ impl World {
         self.call_server(op, site, Call::Poll { site, under }, Does::Poll, interval);
     }
 
-    fn new_call(&mut self, op: usize, call: Call, within: Time) -> u64 {
+    pub(super) fn new_call(&mut self, op: usize, call: Call, within: Time) -> u64 {
         let operator = &mut self.operators[op];
         operator.next += 1;
         let (id, reign) = (operator.next, operator.reign);
@@ -203,6 +214,14 @@ impl World {
             }
             Wish::Release(uid) => {
                 self.store.release_pod(&uid);
+                return self.inform();
+            }
+            Wish::Roll(site) => return self.roll_pod(site),
+            Wish::CacheImage(image) => {
+                if let Some(cache) = &mut self.store.spec.cache {
+                    cache.image = image;
+                }
+                self.store.version += 1;
                 return self.inform();
             }
             Wish::Remove(kind, text) => return self.remove_request(op, kind, &text),

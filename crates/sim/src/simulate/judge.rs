@@ -26,6 +26,7 @@ pub struct Broken {
 
 /// What the judge has seen.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of the run, and all combinations occur")]
 pub(super) struct Judge {
     broken: Option<Broken>,
     best_effort: bool,
@@ -49,6 +50,8 @@ pub(super) struct Judge {
     /// Sites that an admin asked to be overwritten.
     pub(super) reclones: Vec<usize>,
     planned_done: Option<String>,
+    /// The group's object went back in time, and no newer epoch was stored since.
+    gone_back: bool,
 }
 
 impl Judge {
@@ -70,6 +73,7 @@ impl Judge {
             lost: GtidSet::new(),
             reclones: Vec::new(),
             planned_done: None,
+            gone_back: false,
         }
     }
 
@@ -91,6 +95,13 @@ impl Judge {
 
     pub(super) fn verdict(&mut self) -> Option<Broken> {
         self.broken.take()
+    }
+
+    /// The group's object went back in time: when it last moved is forgotten, and older epochs are stored until a newer one
+    /// is heard of.
+    pub(super) fn went_back(&mut self) {
+        self.gone_back = true;
+        self.moved = None;
     }
 
     pub(super) fn reigned(&mut self) {
@@ -136,7 +147,7 @@ impl World {
         self.planned_stored(kept);
         let newer = (record.epoch, record.phase) > (self.judge.epoch, self.judge.phase);
         if !newer {
-            if record.epoch < self.judge.epoch {
+            if record.epoch < self.judge.epoch && !self.judge.gone_back {
                 let (now, before) = (record.epoch, self.judge.epoch);
                 self.judge.broken(self.now, "epochs only rise", || format!("epoch {now} was stored after {before}"));
             }
@@ -167,6 +178,7 @@ impl World {
                 Phase::Stable => {}
             }
         }
+        self.judge.gone_back = false;
         self.judge.epoch = record.epoch;
         self.judge.phase = record.phase;
         self.judge.tenure = record.tenure;

@@ -91,6 +91,7 @@ impl World {
         pod.keeper.life += 1;
         pod.keeper.permit = None;
         pod.keeper.session = None;
+        self.pods[p].keeper.goes_on();
         self.start_server(p);
     }
 
@@ -107,6 +108,9 @@ impl World {
         let server = &mut self.pods[p].server;
         if server.start == start && server.life == Life::Booting {
             server.life = Life::Up;
+            if self.store.template > 0 {
+                self.inform();
+            }
         }
     }
 
@@ -132,6 +136,7 @@ impl World {
         pod.keeper.up = false;
         pod.keeper.permit = None;
         pod.keeper.session = None;
+        pod.keeper.goes_on();
         let left = pod.server.end();
         self.unanswered(p, left);
         if again {
@@ -157,7 +162,7 @@ impl World {
     /// The keeper tells its sidecar that something changed.
     fn keeper_tells(&mut self, p: usize) {
         let pod = &self.pods[p];
-        if let Some(life) = pod.keeper.session.filter(|life| self.sidecar_lives(p, *life)) {
+        if let Some(life) = pod.keeper.session.filter(|life| self.sidecar_lives(p, *life) && !pod.keeper.paused) {
             let fact = self.keeper_fact(p);
             let at = self.soon(50, 800);
             let input = super::event::ForSidecar::Input(Box::new(Input::Keeper(fact)));
@@ -185,6 +190,9 @@ impl World {
         if self.pods[p].side.paused {
             return self.pods[p].side.inbox.push(Event::KeeperSays(p, life));
         }
+        if self.pods[p].keeper.paused {
+            return self.pods[p].keeper.inbox.push(Event::KeeperSays(p, life));
+        }
         self.pods[p].keeper.session = Some(life);
         let fact = self.keeper_fact(p);
         self.sidecar_step(p, Input::Keeper(fact));
@@ -194,7 +202,7 @@ impl World {
         let pod = &mut self.pods[p];
         let life = pod.side.life;
         let runs = pod.server.life != Life::Down && permit.start == StartId(pod.server.start);
-        if !pod.keeper.up || pod.keeper.session != Some(life) || !runs {
+        if !pod.keeper.up || pod.keeper.paused || pod.keeper.session != Some(life) || !runs {
             return false;
         }
         pod.keeper.permit = Some(permit);
@@ -212,7 +220,9 @@ impl World {
         let pod = &mut self.pods[p];
         let life = pod.side.life;
         let same = pod.keeper.permit.is_some_and(|held| held.start == permit.start);
-        if pod.keeper.up && pod.keeper.session == Some(life) && same {
+        if pod.keeper.paused {
+            pod.keeper.renewal = Some(permit).filter(|_| same && pod.keeper.session == Some(life));
+        } else if pod.keeper.up && pod.keeper.session == Some(life) && same {
             pod.keeper.permit = Some(permit);
             self.set_dead_man(p, permit);
         }
@@ -227,6 +237,9 @@ impl World {
     pub(super) fn dead_man(&mut self, p: usize, start: u64) {
         let boot = self.boot_of(p);
         let pod = &self.pods[p];
+        if pod.keeper.paused {
+            return self.pods[p].keeper.inbox.push(Event::DeadMan(p, start));
+        }
         let over = pod.keeper.permit.is_some_and(|permit| {
             permit.start == StartId(start) && boot >= permit.deadline + DEAD_MAN && pod.server.start == start
         });
@@ -239,7 +252,12 @@ impl World {
     pub(super) fn kill_for_sidecar(&mut self, p: usize, start: u64, token: u64) {
         let life = self.pods[p].side.life;
         let keeper = &self.pods[p].keeper;
-        if keeper.up && keeper.session == Some(life) {
+        if keeper.paused {
+            // It lies in the socket; the sidecar's patience ends before.
+            self.pods[p].keeper.inbox.push(Event::Reaped(p, start, None));
+            let at = self.soon(400 * MS, 600 * MS);
+            self.queue.push(at, Event::Lane(p, life, token, Box::new(LaneResult::Failed)));
+        } else if keeper.up && keeper.session == Some(life) {
             let at = self.soon(MS, 30 * MS);
             self.tell(|w| (w.sidecar_name(p), "has its keeper kill mysqld".to_owned()));
             self.queue.push(at, Event::Reaped(p, start, Some((life, token))));
@@ -258,5 +276,29 @@ impl World {
             let at = self.soon(50, 500);
             self.queue.push(at, Event::Lane(p, life, token, Box::new(LaneResult::Killed(StartId(start)))));
         }
+    }
+}
+
+impl World {
+    /// The keeper goes on: a renewal that lay in its socket first, then what fell due meanwhile.
+    pub(super) fn resume_keeper(&mut self, p: usize) {
+        if !std::mem::take(&mut self.pods[p].keeper.paused) {
+            return;
+        }
+        if let Some(permit) = self.pods[p].keeper.renewal.take() {
+            self.renew_permit(p, permit);
+        }
+        for event in std::mem::take(&mut self.pods[p].keeper.inbox) {
+            self.queue.push(self.now, event);
+        }
+    }
+}
+
+impl super::pod::Keeper {
+    /// A new process stands still for nobody.
+    fn goes_on(&mut self) {
+        self.paused = false;
+        self.inbox.clear();
+        self.renewal = None;
     }
 }

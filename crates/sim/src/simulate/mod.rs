@@ -11,6 +11,7 @@
 //! `ending` (what is promised), `draw` (where scenarios come from), `text` (scenarios as files), `shrink`, `batch`.
 
 pub mod batch;
+mod cache;
 mod client;
 mod clock;
 pub mod draw;
@@ -20,6 +21,7 @@ mod faults;
 mod hands;
 mod judge;
 mod keeper;
+mod more;
 mod net;
 mod operator;
 mod pod;

@@ -50,6 +50,7 @@ pub(super) enum Call {
     Load,
     Save { id: SaveId, kept: Box<Kept>, annotated: bool },
     Show,
+    CachePoll { site: usize },
 }
 
 /// An input for the leader of that reign.
@@ -211,6 +212,9 @@ impl World {
                 let interval = self.scenario.setup.poll;
                 self.queue.push(self.now + interval, Event::Leader(op, reign, ForLeader::Poll(site)));
                 self.poll(op, site);
+                if self.scenario.setup.caches {
+                    self.poll_cache(op, site);
+                }
             }
             ForLeader::Input(input) => self.feed(op, *input),
             ForLeader::Informed => {
@@ -219,6 +223,7 @@ impl World {
                 self.feed(op, Input::Spec(Box::new(spec)));
                 self.feed(op, Input::Estate(Box::new(estate)));
                 self.feed(op, Input::Requests(Box::new(requests)));
+                self.look_for_foreign(op);
             }
             ForLeader::Back(call, answer) => self.call_over(op, call, *answer),
             ForLeader::Late(call) => self.call_over(op, call, Answer::Failed),
@@ -234,8 +239,32 @@ impl World {
     }
 
     fn estate(&self) -> Estate {
-        let rollouts = self.names.iter().map(|site| (site.clone(), Rollout::Current)).collect();
+        let rollouts = self.names.iter().cloned().enumerate().map(|(site, name)| (name, self.rollout(site))).collect();
         Estate { pods: self.store.pods.clone(), own_volumes: self.store.own_volumes.clone(), rollouts }
+    }
+
+    /// What stands in the store is older than what this leader stored last: it is told, and writes on top of it.
+    fn look_for_foreign(&mut self, op: usize) {
+        let operator = &self.operators[op];
+        let saving = operator.calls.values().any(|call| matches!(call, Call::Save { .. }));
+        let Some(known) = operator.group.as_ref().and_then(|group| group.kept()).filter(|_| !saving) else { return };
+        let epoch = self.store.epoch();
+        if epoch.unwrap_or(0) < known.epoch() {
+            self.operators[op].version = self.store.version;
+            self.feed(op, Input::Foreign { epoch });
+        }
+    }
+
+    fn rollout(&self, site: usize) -> Rollout {
+        if self.store.template == 0 {
+            return Rollout::Current;
+        }
+        let pod = &self.pods[self.current[site]];
+        match pod.runs && pod.server.is_up() && pod.side.brain.is_some() {
+            _ if self.store.deployed(site) != self.store.template => Rollout::Drifted,
+            true if pod.template == self.store.template => Rollout::Current,
+            _ => Rollout::InProgress,
+        }
     }
 
     /// Something changed in the store: watches tell, after a while.
@@ -278,6 +307,11 @@ impl World {
                 self.feed(op, Input::Shown(Shown { labels, dns, taints: Ok(()), at }));
             }
             (Call::Show, _) => {}
+            (Call::CachePoll { site }, answer) => {
+                let facts = if let Answer::Cache(facts) = answer { facts.map(|facts| *facts) } else { None };
+                let site = self.names[site].clone();
+                self.feed(op, Input::CachePolled { site, facts });
+            }
         }
     }
 

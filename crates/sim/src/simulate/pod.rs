@@ -27,6 +27,8 @@ pub(super) struct Pod {
     pub(super) stray: bool,
     /// Its volume was taken from it: what it commits is lost with it.
     pub(super) ended_volume: bool,
+    /// What it was made from.
+    pub(super) template: u32,
     /// It begins when that one has ended, on its volume.
     pub(super) waits_for: Option<usize>,
     pub(super) keeper: Keeper,
@@ -42,6 +44,12 @@ pub(super) struct Keeper {
     pub(super) permit: Option<Permit>,
     /// The sidecar's life that it listens to.
     pub(super) session: Option<u32>,
+    /// It stands still.
+    pub(super) paused: bool,
+    /// What came while it stood still.
+    pub(super) inbox: Vec<Event>,
+    /// The renewal that lies in its socket.
+    pub(super) renewal: Option<Permit>,
 }
 
 /// The sidecar with its hands and its disk.
@@ -125,6 +133,7 @@ impl Pod {
             ended: false,
             stray: false,
             ended_volume: false,
+            template: 0,
             waits_for: None,
             keeper,
             server,

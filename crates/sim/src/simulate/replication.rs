@@ -82,6 +82,7 @@ impl World {
             server.received = server.received.union(&missing);
             self.go_on_applying(p);
         }
+        self.receipts(source, p);
     }
 
     pub(super) fn go_on_applying(&mut self, p: usize) {
@@ -93,7 +94,8 @@ impl World {
         let start = server.start;
         let takes = if self.random.chance(4) { 800 * MS } else { 10 * MS };
         let at = self.soon(MS, takes);
-        self.queue.push(at, Event::Apply(p, start));
+        let server = &self.pods[p].server;
+        self.queue.push(at + server.slow_applier.max(server.delay), Event::Apply(p, start));
     }
 
     pub(super) fn apply(&mut self, p: usize, start: u64) {

@@ -57,6 +57,18 @@ pub struct Setup {
     pub twice: u64,
     /// Sites that never come back once they were lost.
     pub lost_for_ever: bool,
+    /// Every site has a cache beside its server.
+    pub caches: bool,
+    /// A cache that cannot follow takes a planned failover back.
+    pub caches_matter: bool,
+    /// A write is acknowledged when another site has received it.
+    pub semi_sync: bool,
+    /// Every other transaction carries a tag.
+    pub tagged: bool,
+    /// The group's object is new, its volumes and sidecars are not.
+    pub recordless: bool,
+    /// Changed pods are replaced all at once.
+    pub recreate: bool,
 }
 
 /// Something that happens at a time.
@@ -79,6 +91,8 @@ pub enum Process {
     Sidecar(usize),
     /// An operator.
     Operator(usize),
+    /// The cache of a site.
+    Cache(usize),
 }
 
 /// What the store may refuse.
@@ -94,6 +108,8 @@ pub enum Refusable {
     Labels,
     /// Writes of the DNS record.
     Dns,
+    /// Take-overs between caches; not the store's, and refused all the same.
+    Takeover,
 }
 
 /// A moment of the protocol at which a fault can lie in wait.
@@ -139,6 +155,10 @@ pub enum Edit {
     Prefer(usize),
     /// `paused`.
     Paused(bool),
+    /// Something that every pod is made from.
+    Template,
+    /// The caches' image.
+    CacheImage,
 }
 
 /// Something that happens.
@@ -184,6 +204,10 @@ pub enum Fault {
     StoreDown,
     /// It answers.
     StoreUp,
+    /// The group's object is copied away.
+    BackUpStore,
+    /// It is what it was when it was copied; without a copy nothing happens.
+    RestoreStore,
     /// Somebody else writes to the group's object: the next compare-and-swap is refused.
     Conflict,
     /// The disk of a site takes nothing any more.
@@ -198,6 +222,10 @@ pub enum Fault {
     StopApplier(usize),
     /// The applier of a site stops with an error.
     BreakApplier(usize),
+    /// The applier of a site takes so long for each batch.
+    SlowApplier(usize, Time),
+    /// The applier of a site is set to wait so long; zero: not any more.
+    DelayReplica(usize, Time),
     /// The receiver of a site stops.
     StopReceiver(usize),
     /// The binary logs of a site are purged.
@@ -227,6 +255,14 @@ pub enum Expect {
     NoPrimary,
     /// So many moves to another site were confirmed.
     Failovers(u32),
+    /// The last planned failover succeeded, or did not.
+    Planned(bool),
+    /// That site has what the primary lacks, and it is said.
+    Divergent(usize),
+    /// The cache of that site is the master.
+    Cache(usize),
+    /// Every pod is what the spec wants.
+    Updated,
 }
 
 impl Default for Setup {
@@ -246,6 +282,12 @@ impl Default for Setup {
             latency: 1000,
             twice: 0,
             lost_for_ever: false,
+            caches: false,
+            caches_matter: false,
+            semi_sync: false,
+            tagged: false,
+            recordless: false,
+            recreate: false,
         }
     }
 }

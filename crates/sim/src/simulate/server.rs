@@ -5,7 +5,7 @@
 use super::clock::Time;
 use bloodraven_brain::group::Task;
 use bloodraven_brain::record::Epoch;
-use bloodraven_gtid::{Gtid, GtidSet, Source, Uuid};
+use bloodraven_gtid::{Gtid, GtidSet, Source, Tag, Uuid};
 
 /// How far a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +107,14 @@ pub(super) struct Server {
     /// The tenure under which its sidecar opened it.
     pub(super) tenure: Epoch,
     pub(super) slow: Time,
+    /// The applier takes so long for each batch.
+    pub(super) slow_applier: Time,
+    /// The applier is set to wait so long.
+    pub(super) delay: Time,
+    /// Every other transaction carries a tag.
+    pub(super) tag: Option<Tag>,
+    /// Commits that wait for another site's receipt.
+    pub(super) waiting: Vec<Gtid>,
     pub(super) full: bool,
     /// A delivery or an application is under way.
     pub(super) pulling: bool,
@@ -140,6 +148,10 @@ impl Server {
             hand_opened_at: 0,
             tenure: 0,
             slow: 0,
+            slow_applier: 0,
+            delay: 0,
+            tag: None,
+            waiting: Vec::new(),
             full: false,
             pulling: false,
             applying: false,
@@ -169,6 +181,8 @@ impl Server {
         self.by_hand = false;
         self.pulling = false;
         self.applying = false;
+        self.slow_applier = 0;
+        self.waiting.clear();
         let mut left = std::mem::take(&mut self.statements);
         if let Some(cloning) = self.cloning.take() {
             left.push(Statement { id: 0, does: Does::Poll, caller: cloning.caller, half: 0, waits: false });
@@ -199,10 +213,21 @@ impl Server {
         self.received.subtract(&self.executed)
     }
 
+    /// What held fences up is over, unless the disk is full or a commit waits for another site.
+    pub(super) fn unblock(&mut self) {
+        if !self.full && self.waiting.is_empty() {
+            self.blocked_until = 0;
+        }
+    }
+
     /// One transaction of an application.
     pub(super) fn commit(&mut self) -> Option<Gtid> {
         loop {
-            let gtid = Gtid::new(Source::from(self.uuid), self.next)?;
+            let source = match self.tag {
+                Some(tag) if self.next.is_multiple_of(2) => Source { uuid: self.uuid, tag: Some(tag) },
+                _ => Source::from(self.uuid),
+            };
+            let gtid = Gtid::new(source, self.next)?;
             self.next += 1;
             if self.executed.insert(gtid) {
                 self.user_data = true;

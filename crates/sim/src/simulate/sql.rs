@@ -96,9 +96,7 @@ impl World {
             }
             Does::EndApps => {
                 let server = &mut self.pods[p].server;
-                if !server.full {
-                    server.blocked_until = 0;
-                }
+                server.unblock();
                 return;
             }
             Does::Read(under, _) => {
@@ -141,7 +139,10 @@ impl World {
         match task {
             Task::Read | Task::WaitFor { .. } => return read(self),
             Task::Fence => {
-                // The statement, and the sessions of applications ended.
+                // The statement, and the sessions of applications ended; but not those that wait for a receipt.
+                if !self.pods[p].server.waiting.is_empty() {
+                    return Some(Outcome::Failed("a commit waits for another site".to_owned()));
+                }
                 self.pods[p].server.blocked_until = 0;
                 self.pods[p].server.fence_half(1, false);
                 self.closed(p);
@@ -153,7 +154,11 @@ impl World {
                 return read(self);
             }
             Task::StartApplier | Task::LiftDelay => {
-                self.pods[p].server.applier = true;
+                let server = &mut self.pods[p].server;
+                if matches!(task, Task::LiftDelay) && server.delay > 0 {
+                    (server.delay, server.applying) = (0, false);
+                }
+                server.applier = true;
                 self.go_on_applying(p);
             }
             Task::StartReplica => {
@@ -274,14 +279,15 @@ impl World {
                 (false, false) => Applier::Stopped,
             };
             let caught_up = server.unapplied().is_empty();
+            let lag = if server.delay > 0 { server.delay / MS } else { 1000 };
             let behind = (receiver == Receiver::Running && applier == Applier::Running)
-                .then_some(Millis(if caught_up { 0 } else { 1000 }));
+                .then_some(Millis(if caught_up && server.delay == 0 { 0 } else { lag }));
             ReplicaFacts {
                 source: self.names.get(source).cloned(),
                 receiver,
                 receiver_error: server.receiver_error.clone(),
                 applier,
-                delayed: false,
+                delayed: server.delay > 0,
                 behind,
             }
         });

@@ -4,12 +4,13 @@
 
 use super::scenario::Refusable;
 use bloodraven_brain::group::Kept;
+use bloodraven_brain::group::command::CacheLabels;
 use bloodraven_brain::group::input::{Consent, PlannedWish, PodFacts, RecloneWish, Request, Requests};
 use bloodraven_brain::group::kept::Anchor;
 use bloodraven_brain::group::{Outward, Spec};
 use bloodraven_brain::lease::{Acquired, Lease, NewLease};
 use bloodraven_brain::name::{Member, Site};
-use bloodraven_brain::record::Record;
+use bloodraven_brain::record::{Epoch, Record};
 use std::sync::Arc;
 
 /// The store.
@@ -34,6 +35,14 @@ pub(super) struct Store {
     pub(super) dns: Option<Site>,
     pub(super) denied: Vec<Refusable>,
     pub(super) down: bool,
+    /// What the caches' labels say.
+    pub(super) cache: Option<CacheLabels>,
+    /// What pods are made from now.
+    pub(super) template: u32,
+    /// What each site's pods are made from; absent: from the first template.
+    deployed: Vec<u32>,
+    /// The group's object as it was copied away.
+    backup: Option<(Anchor, Kept)>,
 }
 
 /// What became of a write.
@@ -60,6 +69,10 @@ impl Store {
             dns: None,
             denied: Vec::new(),
             down: false,
+            cache: None,
+            template: 0,
+            deployed: Vec::new(),
+            backup: None,
         }
     }
 
@@ -70,6 +83,12 @@ impl Store {
     /// Both copies, joined.
     pub(super) fn load(&self) -> Kept {
         Kept::join(self.annotation.clone(), self.status.clone())
+    }
+
+    /// The epoch of the record as it stands.
+    pub(super) fn epoch(&self) -> Option<Epoch> {
+        let epoch = |record: &Option<Record>| record.as_ref().map(|record| record.epoch);
+        epoch(&self.annotation.record).max(epoch(&self.status.record))
     }
 
     /// The record as it stands.
@@ -131,6 +150,7 @@ impl Store {
         let labels = !self.denies(Refusable::Labels);
         if labels {
             self.primary.clone_from(&wanted.primary);
+            self.cache.clone_from(&wanted.cache);
         }
         let dns = !self.denies(Refusable::Dns);
         if let (true, Some(site)) = (dns, &wanted.dns) {
@@ -151,6 +171,31 @@ impl Store {
         let consent = if divergent.is_empty() { Consent::None } else { Consent::Prefix(divergent.to_string()) };
         let wish = RecloneWish { site: site.clone(), consent };
         self.requests.reclone = Some(Request { text: format!("{site} {number}"), wish: Ok(wish) });
+    }
+
+    /// What that site's pods are made from.
+    pub(super) fn deployed(&self, site: usize) -> u32 {
+        self.deployed.get(site).copied().unwrap_or(0)
+    }
+
+    /// From now on that site's pods are made from the present template.
+    pub(super) fn deploy(&mut self, site: usize) {
+        if self.deployed.len() <= site {
+            self.deployed.resize(site + 1, 0);
+        }
+        self.deployed[site] = self.template;
+    }
+
+    pub(super) fn back_up(&mut self) {
+        self.backup = Some((self.annotation.clone(), self.status.clone()));
+    }
+
+    /// The group's object goes back in time; whoever remembers a version of it is refused. Returns whether there was a copy.
+    pub(super) fn restore(&mut self) -> bool {
+        let Some((annotation, status)) = self.backup.take() else { return false };
+        (self.annotation, self.status) = (annotation, status);
+        self.version += 1;
+        true
     }
 
     /// Takes the finalizer off; an object that is being deleted is gone then.

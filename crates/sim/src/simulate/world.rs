@@ -2,6 +2,7 @@
 //!
 //! In: a scenario. Out: a world at its end. Must not: read a clock, or depend on anything but the scenario.
 
+use super::cache::Cache;
 use super::client::Clients;
 use super::clock::{Clock, MS, SEC, Time};
 use super::ending::Rest;
@@ -19,8 +20,8 @@ use bloodraven_brain::authority::Policy;
 use bloodraven_brain::fence::{Disk, Marker};
 use bloodraven_brain::group::Spec;
 use bloodraven_brain::group::input::PodFacts;
-use bloodraven_brain::group::kept::Kept;
-use bloodraven_brain::group::spec::{PlannedSpec, SiteSpec, UpdateStrategy};
+use bloodraven_brain::group::kept::{CacheKept, Kept};
+use bloodraven_brain::group::spec::{CacheSpec, PlannedSpec, SiteSpec, UpdateStrategy};
 use bloodraven_brain::message::OpeningWord;
 use bloodraven_brain::name::{Member, Site};
 use bloodraven_brain::record::{Cause, Holder, Phase, Record, Settings, VoterSet};
@@ -50,6 +51,8 @@ pub(super) struct World {
     pub(super) pods: Vec<Pod>,
     /// The newest pod of each site.
     pub(super) current: Vec<usize>,
+    /// The cache of each site, if there are any.
+    pub(super) caches: Vec<Cache>,
     /// Sites whose node is gone.
     pub(super) lost_nodes: Vec<bool>,
     /// Ambushes that wait for their moment.
@@ -92,6 +95,7 @@ impl World {
             operators: (0..setup.operators).map(|_| Operator::default()).collect(),
             pods: Vec::new(),
             current: Vec::new(),
+            caches: Vec::new(),
             ambushes: Vec::new(),
             clients: Clients::new(setup.sites),
             judge: Judge::new(setup),
@@ -133,6 +137,13 @@ impl World {
         if !self.scenario.setup.fresh {
             self.serve_before();
         }
+        if self.scenario.setup.caches {
+            self.begin_caches();
+        }
+        if self.scenario.setup.tagged {
+            let tag = "nightly".parse().ok();
+            self.pods.iter_mut().for_each(|pod| pod.server.tag = tag);
+        }
     }
 
     /// A group that has served: its first site has authority, the others follow, everything is stored.
@@ -171,9 +182,15 @@ impl World {
             let marker = (number == 0).then_some(marker);
             pod.side.disk = Disk { view: Some(view.clone()), marker, ..Disk::default() };
         }
-        let kept = Kept { record: Some(record), promotion: Some(GtidSet::new()), ..Kept::default() };
-        self.store.annotation = kept.anchor();
-        self.store.status = kept;
+        let cache = setup.caches.then(|| CacheKept { active: self.names.first().cloned(), ..CacheKept::default() });
+        let kept = Kept { record: Some(record), promotion: Some(GtidSet::new()), cache, ..Kept::default() };
+        if setup.recordless {
+            // The group's object is another one, and made none of these volumes.
+            self.store.own_volumes.clear();
+        } else {
+            self.store.annotation = kept.anchor();
+            self.store.status = kept;
+        }
         self.judge.begin(FIRST_EPOCH);
     }
 
@@ -219,6 +236,7 @@ impl World {
             }
         };
         pod.server.slow = 0;
+        pod.template = self.store.deployed(site);
         self.pods.push(pod);
         let name = self.names[site].clone();
         self.store.pods.push(PodFacts {
@@ -275,6 +293,9 @@ impl World {
             Event::DiskLate(pod, life, id) => self.disk_late(pod, life, id),
             Event::Pull(pod, start) => self.pull(pod, start),
             Event::Apply(pod, start) => self.apply(pod, start),
+            Event::CacheBegins(site) => self.cache_begins(site),
+            Event::CacheSynced(site, life) => self.cache_synced(site, life),
+            Event::AtCache(op, reign, id, site, task) => self.at_cache(op, reign, id, site, task.as_deref()),
             Event::Write(client) => self.client_writes(client),
             Event::PodEnds(pod) => self.pod_ends(pod),
             Event::PodBegins(pod) => self.pod_begins(pod),
@@ -341,8 +362,14 @@ fn spec(setup: &Setup, names: &[Site]) -> Spec {
             drain_timeout: Millis::from_secs(5),
             defer: setup.seeded_defer(),
         },
-        cache: None,
-        update: UpdateStrategy::Ordered,
+        cache: setup.caches.then(|| CacheSpec {
+            image: "dragonfly:1".to_owned(),
+            max_sync_wait: Millis::from_secs(10),
+            fail_on_timeout: setup.caches_matter,
+            stale_master_grace: Millis::from_secs(20),
+            snapshot_dir: None,
+        }),
+        update: if setup.recreate { UpdateStrategy::Recreate } else { UpdateStrategy::Ordered },
         clone_timeout: Millis::from_secs(60),
         replication_account: true,
         paused: None,

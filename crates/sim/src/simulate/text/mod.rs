@@ -94,6 +94,12 @@ fn read_line(scenario: &mut Scenario, line: &str) -> Result<(), String> {
         "best-effort" => setup.best_effort = true,
         "skewed" => setup.skewed = true,
         "lost-for-ever" => setup.lost_for_ever = true,
+        "caches" => setup.caches = true,
+        "caches-matter" => setup.caches_matter = true,
+        "semi-sync" => setup.semi_sync = true,
+        "tagged" => setup.tagged = true,
+        "recordless" => setup.recordless = true,
+        "recreate" => setup.recreate = true,
         "heal" => {
             words.exactly("at")?;
             scenario.heal_at = words.time()?;
@@ -114,11 +120,21 @@ fn read_line(scenario: &mut Scenario, line: &str) -> Result<(), String> {
 }
 
 fn expect(words: &mut Words<'_>) -> Result<Expect, String> {
-    match words.next("primary, no-primary or failovers")? {
+    match words
+        .next("primary, no-primary, failovers, planned-succeeded, planned-failed, divergent, cache or updated")?
+    {
         "primary" => Ok(Expect::Primary(words.site()?)),
         "no-primary" => Ok(Expect::NoPrimary),
         "failovers" => Ok(Expect::Failovers(u32::try_from(words.within("a number", 0, 99)?).unwrap_or(0))),
-        other => Err(format!("`{other}` cannot be expected; write primary <site>, no-primary or failovers <n>")),
+        "planned-succeeded" => Ok(Expect::Planned(true)),
+        "planned-failed" => Ok(Expect::Planned(false)),
+        "divergent" => Ok(Expect::Divergent(words.site()?)),
+        "cache" => Ok(Expect::Cache(words.site()?)),
+        "updated" => Ok(Expect::Updated),
+        other => Err(format!(
+            "`{other}` cannot be expected; write primary <site>, no-primary, failovers <n>, planned-succeeded, \
+             planned-failed, divergent <site>, cache <site> or updated"
+        )),
     }
 }
 
@@ -145,8 +161,8 @@ fn fault(words: &mut Words<'_>) -> Result<Fault, String> {
             Fault::Delay(from, to, words.time()?)
         }
         "kill" => Fault::Kill(process(words)?),
-        "pause" => Fault::Pause(still(process(words)?)?),
-        "resume" => Fault::Resume(still(process(words)?)?),
+        "pause" => Fault::Pause(process(words)?),
+        "resume" => Fault::Resume(process(words)?),
         "crash" => {
             let End::Operator(op) = words.end_point()? else { return Err("only operators crash so".to_owned()) };
             words.exactly("after")?;
@@ -161,6 +177,8 @@ fn fault(words: &mut Words<'_>) -> Result<Fault, String> {
         "allow" => Fault::Allow(refusable(words)?),
         "store-down" => Fault::StoreDown,
         "store-up" => Fault::StoreUp,
+        "back-up-store" => Fault::BackUpStore,
+        "restore-store" => Fault::RestoreStore,
         "conflict" => Fault::Conflict,
         "fill-disk" => Fault::FillDisk(words.site()?),
         "free-disk" => Fault::FreeDisk(words.site()?),
@@ -168,6 +186,8 @@ fn fault(words: &mut Words<'_>) -> Result<Fault, String> {
         "block-fence" => Fault::BlockFence(words.site()?, words.time()?),
         "stop-applier" => Fault::StopApplier(words.site()?),
         "break-applier" => Fault::BreakApplier(words.site()?),
+        "slow-applier" => Fault::SlowApplier(words.site()?, words.time()?),
+        "delay-replica" => Fault::DelayReplica(words.site()?, words.time()?),
         "stop-receiver" => Fault::StopReceiver(words.site()?),
         "purge" => Fault::Purge(words.site()?),
         "human-fence" => Fault::HumanFence(words.site()?),
@@ -192,10 +212,11 @@ fn channel(words: &mut Words<'_>) -> Result<Option<Channel>, String> {
 }
 
 fn process(words: &mut Words<'_>) -> Result<Process, String> {
-    Ok(match words.next("mysqld, keeper, sidecar or an operator")? {
+    Ok(match words.next("mysqld, keeper, sidecar, cache or an operator")? {
         "mysqld" => Process::Mysqld(words.site()?),
         "keeper" => Process::Keeper(words.site()?),
         "sidecar" => Process::Sidecar(words.site()?),
+        "cache" => Process::Cache(words.site()?),
         other => match words.named(other)? {
             End::Operator(op) => Process::Operator(op),
             _ => return Err(format!("`{other}` is not a process; write mysqld, keeper or sidecar before a site")),
@@ -203,22 +224,17 @@ fn process(words: &mut Words<'_>) -> Result<Process, String> {
     })
 }
 
-/// What can stand still. A keeper that does while its server runs breaks an assumption of the protocol.
-fn still(process: Process) -> Result<Process, String> {
-    match process {
-        Process::Keeper(_) => Err("a keeper is not paused: the protocol assumes that it runs".to_owned()),
-        process => Ok(process),
-    }
-}
-
 fn refusable(words: &mut Words<'_>) -> Result<Refusable, String> {
-    Ok(match words.next("status, annotation, lease, labels or dns")? {
+    Ok(match words.next("status, annotation, lease, labels, dns or takeover")? {
         "status" => Refusable::Status,
         "annotation" => Refusable::Annotation,
         "lease" => Refusable::Lease,
         "labels" => Refusable::Labels,
         "dns" => Refusable::Dns,
-        other => return Err(format!("`{other}` is not refused; write status, annotation, lease, labels or dns")),
+        "takeover" => Refusable::Takeover,
+        other => {
+            return Err(format!("`{other}` is not refused; write status, annotation, lease, labels, dns or takeover"));
+        }
     })
 }
 
@@ -246,12 +262,18 @@ fn victim(words: &mut Words<'_>) -> Result<Victim, String> {
 }
 
 fn edit(words: &mut Words<'_>) -> Result<Edit, String> {
-    Ok(match words.next("lease, min-peers, prefer, paused or unpaused")? {
+    Ok(match words.next("lease, min-peers, prefer, paused, unpaused, template or cache-image")? {
         "lease" => Edit::Lease(words.time()?),
         "min-peers" => Edit::MinPeers(u32::try_from(words.within("a number of peers", 1, 5)?).unwrap_or(1)),
         "prefer" => Edit::Prefer(words.site()?),
         "paused" => Edit::Paused(true),
         "unpaused" => Edit::Paused(false),
-        other => return Err(format!("`{other}` is not edited; write lease, min-peers, prefer, paused or unpaused")),
+        "template" => Edit::Template,
+        "cache-image" => Edit::CacheImage,
+        other => {
+            return Err(format!(
+                "`{other}` is not edited; write lease, min-peers, prefer, paused, unpaused, template or cache-image"
+            ));
+        }
     })
 }

@@ -29,6 +29,8 @@ pub fn print(fault: &Fault) -> String {
         Fault::Allow(what) => format!("allow {}", refusable(what)),
         Fault::StoreDown => "store-down".to_owned(),
         Fault::StoreUp => "store-up".to_owned(),
+        Fault::BackUpStore => "back-up-store".to_owned(),
+        Fault::RestoreStore => "restore-store".to_owned(),
         Fault::Conflict => "conflict".to_owned(),
         Fault::FillDisk(at) => format!("fill-disk {}", site(at)),
         Fault::FreeDisk(at) => format!("free-disk {}", site(at)),
@@ -36,6 +38,8 @@ pub fn print(fault: &Fault) -> String {
         Fault::BlockFence(at, long) => format!("block-fence {} {}", site(at), time(long)),
         Fault::StopApplier(at) => format!("stop-applier {}", site(at)),
         Fault::BreakApplier(at) => format!("break-applier {}", site(at)),
+        Fault::SlowApplier(at, by) => format!("slow-applier {} {}", site(at), time(by)),
+        Fault::DelayReplica(at, by) => format!("delay-replica {} {}", site(at), time(by)),
         Fault::StopReceiver(at) => format!("stop-receiver {}", site(at)),
         Fault::Purge(at) => format!("purge {}", site(at)),
         Fault::HumanFence(at) => format!("human-fence {}", site(at)),
@@ -44,6 +48,8 @@ pub fn print(fault: &Fault) -> String {
         Fault::Edit(Edit::MinPeers(peers)) => format!("edit min-peers {peers}"),
         Fault::Edit(Edit::Prefer(at)) => format!("edit prefer {}", site(at)),
         Fault::Edit(Edit::Paused(paused)) => format!("edit {}paused", if paused { "" } else { "un" }),
+        Fault::Edit(Edit::Template) => "edit template".to_owned(),
+        Fault::Edit(Edit::CacheImage) => "edit cache-image".to_owned(),
         Fault::Planned(at) => format!("planned {}", site(at)),
         Fault::Reclone(at) => format!("reclone {}", site(at)),
         Fault::Ambush(when, whom) => format!("ambush {} {}", moment(when), victim(whom)),
@@ -61,6 +67,11 @@ pub fn scenario(scenario: &Scenario) -> String {
         Expect::Primary(at) => format!("expect primary {}", site(*at)),
         Expect::NoPrimary => "expect no-primary".to_owned(),
         Expect::Failovers(count) => format!("expect failovers {count}"),
+        Expect::Planned(true) => "expect planned-succeeded".to_owned(),
+        Expect::Planned(false) => "expect planned-failed".to_owned(),
+        Expect::Divergent(at) => format!("expect divergent {}", site(*at)),
+        Expect::Cache(at) => format!("expect cache {}", site(*at)),
+        Expect::Updated => "expect updated".to_owned(),
     }));
     lines.push(String::new());
     lines.join("\n")
@@ -82,6 +93,12 @@ fn setup(setup: &Setup) -> Vec<String> {
         latency,
         twice,
         lost_for_ever,
+        caches,
+        caches_matter,
+        semi_sync,
+        tagged,
+        recordless,
+        recreate,
     } = setup;
     let mut lines = vec![
         format!("sites {sites}"),
@@ -95,7 +112,18 @@ fn setup(setup: &Setup) -> Vec<String> {
         format!("twice {twice}"),
     ];
     lines.extend(priorities.iter().map(|at| format!("prefer {}", site(*at))));
-    let flags = [(fresh, "fresh"), (best_effort, "best-effort"), (skewed, "skewed"), (lost_for_ever, "lost-for-ever")];
+    let flags = [
+        (fresh, "fresh"),
+        (best_effort, "best-effort"),
+        (skewed, "skewed"),
+        (lost_for_ever, "lost-for-ever"),
+        (caches, "caches"),
+        (caches_matter, "caches-matter"),
+        (semi_sync, "semi-sync"),
+        (tagged, "tagged"),
+        (recordless, "recordless"),
+        (recreate, "recreate"),
+    ];
     lines.extend(flags.iter().filter(|(set, _)| **set).map(|(_, name)| (*name).to_owned()));
     lines
 }
@@ -129,6 +157,7 @@ fn process(process: Process) -> String {
         Process::Keeper(at) => format!("keeper {}", site(at)),
         Process::Sidecar(at) => format!("sidecar {}", site(at)),
         Process::Operator(op) => end(End::Operator(op)),
+        Process::Cache(at) => format!("cache {}", site(at)),
     }
 }
 
@@ -168,5 +197,6 @@ const fn refusable(what: Refusable) -> &'static str {
         Refusable::Lease => "lease",
         Refusable::Labels => "labels",
         Refusable::Dns => "dns",
+        Refusable::Takeover => "takeover",
     }
 }
