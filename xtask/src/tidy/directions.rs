@@ -76,6 +76,7 @@ const TABLE: &[Rule] = &[
             "bloodraven-operator",
             "bloodraven-sidecar",
             "bloodraven-telemetry",
+            "bloodraven-wire",
         ],
         never: &["kube-client"],
     },
