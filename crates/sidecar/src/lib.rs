@@ -1,6 +1,6 @@
 //! The agent beside one MySQL server: fences it when it may no longer write, opens it when it may.
 //!
-//! In: a [`Config`]. Out: [`run`], which goes on until it is told to end. Must not: decide (that is
+//! In: a [`Config`]. Out: `run`, which goes on until it is told to end. Must not: decide (that is
 //! [`bloodraven_brain::fence`]), wait without a bound, or have two ways to open a server.
 //!
 //! # How it hangs together
@@ -11,21 +11,21 @@
 //!                             └──► (the brain)      └── keeper    (one session)                ── keeper
 //! ```
 //!
-//! One task, the [`actor`], owns the brain and waits for nothing but its next input. Everything that takes time is a task
+//! One task, the `actor`, owns the brain and waits for nothing but its next input. Everything that takes time is a task
 //! of its own and reports to it. The timer of the deadline comes before all other inputs.
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`config`] | the environment, read once |
-//! | [`actor`] | the loop: inputs in their order, steps, commands |
-//! | [`chain`] | which command waits for which write; which operation of the lane counts |
-//! | [`lane`] | fencing and opening; `lane/opener.rs` is the only file that can open |
-//! | [`local`] | the server beside: sessions, readings |
-//! | [`store`] | what survives a restart |
-//! | [`keeper`] | the session with the parent of mysqld |
-//! | [`outward`] | what is asked of operator and peers |
-//! | [`http`] | what others may ask |
-//! | [`notice`], [`tell`] | what people are told |
+//! | `config` | the environment, read once |
+//! | `actor` | the loop: inputs in their order, steps, commands |
+//! | `chain` | which command waits for which write; which operation of the lane counts |
+//! | `lane` | fencing and opening; `lane/opener.rs` is the only file that can open |
+//! | `local` | the server beside: sessions, readings |
+//! | `store` | what survives a restart |
+//! | `keeper` | the session with the parent of mysqld |
+//! | `outward` | what is asked of operator and peers |
+//! | `http` | what others may ask |
+//! | `notice`, `tell` | what people are told |
 
 #![forbid(unsafe_code)]
 
