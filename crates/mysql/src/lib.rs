@@ -10,7 +10,7 @@
 //! | [`mod@fence`] | both variables on, applications' sessions ended when it hangs, both read back |
 //! | [`sessions`] | list, end, see gone |
 //! | [`replica`] | stop, start, reset, point, lift the delay |
-//! | [`attach`], [`repoint`], [`cut`] | the guarded sequences: what they may lose is an argument |
+//! | [`mod@attach`], [`mod@repoint`], [`cut`] | the guarded sequences: what they may lose is an argument |
 //! | [`mod@clone`], [`progress`], [`restart`] | copy everything from a donor; how far it is; the new start |
 //! | [`sets`], [`schemas`] | sets, waiting for one, set arithmetic by the server; the schemas of users |
 //! | [`semi_sync`], [`mod@write_probe`], [`rotation`], [`events`] | as they say |

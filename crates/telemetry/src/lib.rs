@@ -9,7 +9,7 @@
 //! | [`metrics`] | the sets ([`OperatorMetrics`], [`SidecarMetrics`]), typed handles, the catalogue, exposition |
 //! | [`words`] | the closed lists of label values |
 //! | [`log`] | [`LogEvent`], [`Line`], and the layer that writes JSON lines |
-//! | [`reference`] | the pages `docs/reference/metrics.md` and `logs.md` |
+//! | [`mod@reference`] | the pages `docs/reference/metrics.md` and `logs.md` |
 
 #![forbid(unsafe_code)]
 

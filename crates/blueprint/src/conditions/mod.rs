@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`sight`] | everything that conditions are made of, gathered from the leader |
 //! | [`answers`] | each condition's status, reason and sentence |
-//! | [`reference`] | the page `docs/reference/conditions.md` |
+//! | [`mod@reference`] | the page `docs/reference/conditions.md` |
 
 pub mod answers;
 pub mod reference;

@@ -10,7 +10,7 @@
 //! | [`told`] | the words, as data |
 //! | [`election`] | the election, in words |
 //! | [`repeat`] | what was said a moment ago is counted, not said |
-//! | [`reference`] | the page `docs/reference/events.md` |
+//! | [`mod@reference`] | the page `docs/reference/events.md` |
 
 pub mod around;
 mod cache;

@@ -1,7 +1,7 @@
 //! What was said a moment ago is not said again; it is counted.
 //!
 //! In: reason, key, the moment. Out: whether to say it, and how often it was kept back before. Must not: keep back anything
-//! for longer than [`WINDOW`], or remember more than [`MOST`] things.
+//! for longer than [`WINDOW`], or remember more than `MOST` things.
 
 use bloodraven_api::events::EventReason;
 use bloodraven_brain::time::{Boot, Millis};
