@@ -66,7 +66,8 @@ fn a_bad_script_is_refused_with_its_line_and_reason() {
     let file = script("bad.scn", "story x\nload on\nkill mysqld mars\n");
     let file = file.to_str().expect("a path that is text");
     says(&["playground", "--script", file], 2, "bad.scn: line 3: `mars` is not a site; this group has iad, pdx, fra");
-    says(&["playground", "--script", file, "--sites", "iad,mars"], 2, "no keeper at");
+    let elsewhere = ["playground", "--script", file, "--sites", "iad,mars", "--keeper", "/no/such/keeper"];
+    says(&elsewhere, 2, "no keeper at /no/such/keeper");
 }
 
 #[test]
