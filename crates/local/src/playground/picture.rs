@@ -87,7 +87,7 @@ pub struct SitePicture {
     pub epoch: Option<u64>,
     /// How long its lease still runs; none: it has none.
     pub lease_ms: Option<i64>,
-    /// What its sidecar says of the server: `running`, ...; empty: the sidecar does not answer.
+    /// What its sidecar says of the server: `up`, ...; empty: the sidecar does not answer.
     pub mysqld: String,
     /// Transactions that the primary lacks.
     pub divergent: u64,

@@ -131,7 +131,7 @@ fn remarks(site: &SitePicture) -> String {
         all.push(format!("{} divergent", site.divergent));
     }
     all.extend(site.clone.as_ref().map(|phase| format!("clone: {phase}")));
-    if !site.mysqld.is_empty() && site.mysqld != "running" {
+    if !site.mysqld.is_empty() && site.mysqld != "up" {
         all.push(format!("mysqld {}", site.mysqld));
     }
     all.join(", ")

@@ -18,7 +18,7 @@ fn site(name: &str, state: &str, transactions: u64) -> SitePicture {
         transactions,
         epoch: Some(4),
         lease_ms: (state == "writable").then_some(17_340),
-        mysqld: "running".into(),
+        mysqld: "up".into(),
         writes_per_second: if state == "writable" { 149 } else { 0 },
         ..SitePicture::default()
     }

@@ -48,6 +48,22 @@ fn an_operator_that_dies_anywhere_in_a_move_changes_nothing_in_the_end() {
     }
 }
 
+/// The same for a move that an admin asked for: the next operator looks around, and ends it.
+#[test]
+fn an_operator_that_dies_anywhere_in_a_planned_move_changes_nothing_in_the_end() {
+    for commands in 0..24 {
+        let mut scenario = quiet(Setup { cooldown: 20 * SEC, lease: 10 * SEC, ..Setup::default() });
+        scenario.faults = vec![
+            Timed { at: 20 * SEC, what: Fault::Planned(1) },
+            Timed { at: 20 * SEC, what: Fault::CrashAfter(0, commands) },
+        ];
+        scenario.heal_at = 80 * SEC;
+        scenario.expects = vec![Expect::Failovers(1), Expect::Primary(1), Expect::Planned(true)];
+        let run = play(&scenario, false);
+        assert_eq!((run.broken, run.rest), (None, Rest::Serves), "dies after {commands} commands");
+    }
+}
+
 /// What only some seeds have is drawn by somebody.
 #[test]
 fn every_kind_of_weather_is_drawn() {

@@ -18,7 +18,22 @@ pub(super) enum Refusal {
     Cooldown(Active),
 }
 
+/// A leader that was elected less than this ago may not have looked at everything yet.
+const LOOKS_AROUND: Millis = Millis::from_secs(10);
+
 impl Group {
+    /// Whether this leader is too young to say anything of that target, or of the source: what it has not seen yet is no
+    /// reason to refuse anything.
+    pub(super) fn still_looks_around(&self, now: Now, kept: &Kept, target: &Site) -> bool {
+        let young = now.boot < self.seen.evidence.elected + LOOKS_AROUND;
+        let unknown = self.seen.sites.values().any(|seen| seen.watch.state == State::Unknown);
+        let unread = self.seen.site(target).is_some_and(|seen| {
+            let silent = self.present(self.lease(kept.record.as_ref()), target).is_none();
+            seen.watch.state.is_reachable() && (seen.watch.answers < 2 || silent)
+        });
+        young && (unknown || unread)
+    }
+
     pub(super) fn check_request(&self, now: Now, kept: &Kept, wish: &PlannedWish) -> Result<(), Refusal> {
         let rejected = |(reason, message)| Refusal::Rejected(reason, message);
         self.check_site(&wish.site).map_err(rejected)?;

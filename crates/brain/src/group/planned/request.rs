@@ -57,6 +57,9 @@ impl Group {
                 );
             }
         };
+        if self.still_looks_around(now, kept, &wish.site) {
+            return;
+        }
         match self.check_request(now, kept, wish) {
             Ok(()) => self.accept(now, kept, wish, PlannedPhase::Pending, None, plan),
             Err(Refusal::AlreadyActive) => {
@@ -182,6 +185,9 @@ impl Group {
     /// taken for a new one afterwards. One that cannot be removed does not hold anything up for long.
     pub(super) fn pending(&mut self, now: Now, planned: &Planned, plan: &mut Plan, out: &mut Step) {
         let kept = plan.kept.clone();
+        if self.still_looks_around(now, &kept, &planned.target) {
+            return;
+        }
         if let Err((reason, message)) = self.check_source(&kept, planned) {
             // Its request is dealt with, and must not be taken for another one.
             self.planning.dealt_with = self.seen.requests.planned.as_ref().map(|request| request.text.clone());
@@ -204,6 +210,9 @@ impl Group {
             return plan.enter(PlannedPhase::Draining, |_| {});
         }
         let kept = plan.kept.clone();
+        if self.still_looks_around(now, &kept, &planned.target) {
+            return;
+        }
         let by_update = planned.origin == Origin::OrderedUpdate;
         let checked = self
             .check_quiet(now, &kept, by_update)

@@ -352,3 +352,19 @@ fn f_37_an_older_copy_put_back_is_overwritten_and_a_newer_one_is_read() {
     let read = stage.group.kept().expect("read again");
     assert!(read.epoch() >= newer.epoch(), "{} was read", read.epoch());
 }
+
+/// S-08: a leader that has not looked around yet neither refuses a request nor ends a run that was accepted.
+#[test]
+fn s_08_a_new_leader_looks_before_it_refuses() {
+    let mut stage = running(&["iad", "pdx", "fra"]).with_new_leader();
+    ask(&mut stage, "pdx");
+    assert!(stage.play(MINUTE, |stage| stage.writer() == Some(site("pdx"))), "{:?}", stage.store.planned);
+    // accepted, and then another leader before anything was done
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    stage.faults.keep_requests = true;
+    ask(&mut stage, "pdx");
+    assert_eq!(stage.store.planned.as_ref().map(|planned| planned.phase), Some(PlannedPhase::Pending));
+    stage.faults.keep_requests = false;
+    let mut stage = stage.with_new_leader();
+    assert!(stage.play(MINUTE, |stage| stage.writer() == Some(site("pdx"))), "{:?}", stage.store.planned);
+}
