@@ -12,11 +12,15 @@
 //! | [`requests`] | annotations | typed requests |
 //! | [`report`] | what a leader has seen | the rest of status, for people alone |
 //! | [`conditions`] | what a leader has seen | conditions: one answer per question |
+//! | [`objects`] | a group's object, and what stands around it | Kubernetes objects, a kind a file |
+//! | [`install`] | a few choices | the operator's own objects and rights |
 
 #![forbid(unsafe_code)]
 
 pub mod conditions;
+pub mod install;
 mod measure;
+pub mod objects;
 pub mod report;
 pub mod requests;
 pub mod spec;
