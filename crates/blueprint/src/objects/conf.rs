@@ -46,6 +46,8 @@ const DEFAULTS: &[(&str, &str)] = &[
     // Database names in grants are literal.
     ("partial-revokes", "ON"),
     ("replica-net-timeout", "10"),
+    // The folder that a server was built for need not be in its image, and without it the server does not start.
+    ("secure-file-priv", "NULL"),
     ("skip-name-resolve", "ON"),
     ("thread-cache-size", "50"),
 ];
@@ -84,6 +86,11 @@ pub fn relaxed(spec: &MysqlFailoverGroupSpec) -> Vec<&str> {
         DURABLE.iter().all(|(name, safe)| base(name) != base(&normal(key)) || value.trim() == *safe)
     };
     spec.mysql_conf.iter().filter(|(key, value)| !durable(key, value)).map(|(key, _)| key.as_str()).collect()
+}
+
+/// What the group chose for an option, in whatever spelling.
+pub(super) fn choice<'a>(spec: &'a MysqlFailoverGroupSpec, name: &str) -> Option<&'a str> {
+    spec.mysql_conf.iter().find(|(key, _)| base(&normal(key)) == name).map(|(_, value)| value.as_str())
 }
 
 /// The group's own options by their normal name, each once.

@@ -68,7 +68,7 @@ pub fn owner(plan: &Plan<'_>) -> OwnerReference {
 /// Who else has the object of a name that a group needs, in words; `None`: the group may apply its own.
 ///
 /// An object without a controller is the group's if it was made for a group of that name (a claim that was kept), or if
-/// nobody's.
+/// it has no manager.
 pub fn foreign(plan: &Plan<'_>, present: &ObjectMeta) -> Option<String> {
     let controller = present.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
     if let Some(owner) = controller {

@@ -7,6 +7,7 @@
 mod common;
 mod conditions;
 mod corrupt;
+mod objects;
 mod round_trip;
 mod shown;
 mod wishes;

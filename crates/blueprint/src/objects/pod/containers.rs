@@ -11,11 +11,11 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::super::config_map::CONFIG_KEY;
-use super::super::{Plan, SitePlan};
+use super::super::{Plan, SitePlan, conf};
 use super::volumes::{Account, accounts, folder, mount, read_only};
 use super::{
     ADMIN_PORT, AUTHORITY_DIR, CONF_DIR, CONFIG_DIR, CREDENTIALS_DIR, DATA_DIR, KEEPER, KEEPER_SOCKET, MYSQL_PORT,
-    OPTION_FILE, RUN_DIR, SIDECAR_PORT, STATE_DIR, TLS_DIR, VOLUME_DIR, security,
+    MYSQL_SOCKET, OPTION_FILE, RUN_DIR, SIDECAR_PORT, STATE_DIR, TLS_DIR, VOLUME_DIR, security,
 };
 
 /// Makes the folders on the volume, writes the option file, brings the keeper.
@@ -83,6 +83,8 @@ pub(super) fn sidecar(plan: &Plan<'_>, site: &SitePlan<'_>) -> Container {
 pub(super) fn mysql(plan: &Plan<'_>, site: &SitePlan<'_>) -> Container {
     let defaults = format!("--defaults-file={OPTION_FILE}");
     let data = format!("--datadir={DATA_DIR}");
+    // On the command line, where the keeper finds what a killed server left behind.
+    let socket = format!("--socket={}", conf::choice(plan.spec(), "socket").unwrap_or(MYSQL_SOCKET));
     let command = [
         KEEPER,
         "--socket",
@@ -101,6 +103,7 @@ pub(super) fn mysql(plan: &Plan<'_>, site: &SitePlan<'_>) -> Container {
         "mysqld",
         &defaults,
         &data,
+        &socket,
     ];
     let mut mounts = vec![
         folder("mysql", DATA_DIR),
@@ -110,12 +113,12 @@ pub(super) fn mysql(plan: &Plan<'_>, site: &SitePlan<'_>) -> Container {
     ];
     mounts.extend(tls(plan));
     mounts.extend(accounts(plan).iter().map(Account::mount));
-    let socket = TCPSocketAction { port: IntOrString::String("mysql".to_owned()), host: None };
+    let answers = TCPSocketAction { port: IntOrString::String("mysql".to_owned()), host: None };
     Container {
         command: Some(words(&command)),
         env: Some(vec![field("POD_IP", "status.podIP")]),
         ports: Some(vec![port("mysql", MYSQL_PORT), port("admin", ADMIN_PORT)]),
-        readiness_probe: Some(Probe { tcp_socket: Some(socket), ..probe(5, 5) }),
+        readiness_probe: Some(Probe { tcp_socket: Some(answers), ..probe(5, 5) }),
         volume_mounts: Some(mounts),
         resources: site.spec.resources.clone(),
         ..container(plan, "mysql", &plan.spec().image)

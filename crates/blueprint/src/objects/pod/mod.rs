@@ -46,6 +46,8 @@ pub const RUN_DIR: &str = "/run/bloodraven";
 pub const KEEPER: &str = "/run/bloodraven/keeper";
 /// The keeper's socket.
 pub const KEEPER_SOCKET: &str = "/run/bloodraven/keeper.sock";
+/// The server's own socket, for people inside the container.
+pub const MYSQL_SOCKET: &str = "/run/bloodraven/mysqld.sock";
 /// Certificates.
 pub const TLS_DIR: &str = "/etc/mysql/tls";
 /// Accounts, a folder a role.

@@ -3,7 +3,7 @@
 use bloodraven_blueprint::objects::{self, conf};
 use serde_json::{Value, json};
 
-use super::{built, edited};
+use super::{built, container, edited, pod};
 
 fn lines(edits: &Value) -> Vec<String> {
     let objects = built(&edited(edits));
@@ -30,7 +30,11 @@ fn what_the_group_writes_takes_the_place_of_a_default_in_any_spelling() {
         (json!({"disable-partial-revokes": "ON"}), "disable-partial-revokes=ON", "partial-revokes=ON"),
         (json!({"sync_binlog": "0"}), "sync-binlog=0", "sync-binlog=1"),
         // Another character set has another collation, which the server finds by itself.
-        (json!({"character_set_server": "latin1"}), "character-set-server=latin1", "collation-server=utf8mb4_unicode_ci"),
+        (
+            json!({"character_set_server": "latin1"}),
+            "character-set-server=latin1",
+            "collation-server=utf8mb4_unicode_ci",
+        ),
         (json!({"init_connect": "SET @a = '#'"}), "init-connect=\"SET @a = '#'\"", "init-connect=SET @a = '#'"),
         (json!({"sql-mode": ""}), "sql-mode=", "sql-mode"),
     ];
@@ -45,10 +49,14 @@ fn what_the_group_writes_takes_the_place_of_a_default_in_any_spelling() {
 fn settings_of_the_group_become_options() {
     let pitr = json!({"profiles": [{"name": "s3", "storage": {"type": "S3", "s3": {"bucket": "b", "region": "r",
         "credentialsSecret": "s"}}}], "pitr": {"enabled": true, "profileName": "s3", "maxBinlogSize": "64M"}});
-    let semi_sync = |timeout: &str| json!({"/spec/replication": {"durability": "SemiSync", "semiSyncTimeout": timeout}});
+    let semi_sync =
+        |timeout: &str| json!({"/spec/replication": {"durability": "SemiSync", "semiSyncTimeout": timeout}});
     let rows = [
         (json!({}), vec!["gtid-mode=ON", "plugin-load-add=mysql_clone.so", "sync-binlog=1", "admin-port=33062"]),
-        (json!({"/spec/tls": {"secretName": "t"}}), vec!["require-secure-transport=ON", "ssl-ca=/etc/mysql/tls/ca.crt"]),
+        (
+            json!({"/spec/tls": {"secretName": "t"}}),
+            vec!["require-secure-transport=ON", "ssl-ca=/etc/mysql/tls/ca.crt"],
+        ),
         (semi_sync("1.5s"), vec!["rpl-semi-sync-source-timeout=1500", "plugin-load-add=semisync_source.so"]),
         (semi_sync("0s"), vec!["rpl-semi-sync-source-timeout=4294967295", "plugin-load-add=semisync_replica.so"]),
         (json!({"/spec/backup": pitr}), vec!["max-binlog-size=64M"]),
@@ -81,4 +89,15 @@ fn relaxed_durability_is_told() {
     assert_eq!(relaxed(json!({"sync_binlog": "1", "max-connections": "9"})), Vec::<String>::new());
     assert_eq!(relaxed(json!({"sync_binlog": "100"})), ["sync_binlog"]);
     assert_eq!(relaxed(json!({"loose-innodb_flush_log_at_trx_commit": "2"})), ["loose-innodb_flush_log_at_trx_commit"]);
+}
+
+#[test]
+fn the_servers_socket_is_where_the_keeper_looks() {
+    let socket = |edits: &Value| {
+        let objects = built(&edited(edits));
+        let command = container(pod(&objects, 0), "mysql").command.clone().expect("a command");
+        command.into_iter().find(|word| word.starts_with("--socket=")).expect("a socket")
+    };
+    assert_eq!(socket(&json!({})), "--socket=/run/bloodraven/mysqld.sock");
+    assert_eq!(socket(&json!({"/spec/mysqlConf": {"loose_socket": "/tmp/s"}})), "--socket=/tmp/s");
 }

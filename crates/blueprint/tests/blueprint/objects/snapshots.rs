@@ -44,16 +44,16 @@ fn check(name: &str, objects: &[Value]) {
     let file = format!("{name}.yaml");
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/blueprint/objects/snapshots").join(&file);
     let text = std::fs::read_to_string(&kept).unwrap_or_default();
-    let documents = text.split("---\n").filter(|document| !document.trim().is_empty());
+    let documents = text.split("\n---\n").filter(|document| !document.trim().is_empty());
     let expect: Vec<Value> = documents.map(|document| serde_saphyr::from_str(document).expect("YAML")).collect();
     if expect == objects {
         return;
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("objects");
     std::fs::create_dir_all(&folder).expect("a folder beside the build");
-    let documents = objects.iter().map(|object| serde_saphyr::to_string(object).expect("YAML"));
-    let text: String = documents.map(|document| format!("---\n{}\n", document.trim_end())).collect();
-    std::fs::write(folder.join(&file), text).expect("a file beside the build");
+    let documents = objects.iter().map(|object| serde_saphyr::to_string(object).expect("YAML").trim_end().to_owned());
+    let text = documents.collect::<Vec<_>>().join("\n---\n");
+    std::fs::write(folder.join(&file), format!("{text}\n")).expect("a file beside the build");
     let at = (0..expect.len().max(objects.len())).find(|at| expect.get(*at) != objects.get(*at));
     let first = at.and_then(|at| objects.get(at)).map_or("the end".to_owned(), identity);
     panic!("{name}: differs from {} first at {first}; today's is {}", kept.display(), folder.join(&file).display());
