@@ -40,6 +40,12 @@ pub trait World: Send + Sync + 'static {
     /// hint to look again; the operator looks again without it, too, only later.
     fn changes(&self) -> watch::Receiver<u64>;
 
+    /// The same for one group: its object, its pods and volumes. With many groups a change of one wakes no other.
+    fn changes_of(&self, group: &GroupId) -> watch::Receiver<u64> {
+        let _ = group;
+        self.changes()
+    }
+
     /// The election's lease, from the store itself; none: there is none.
     fn read_lease(&self) -> impl Future<Output = Result<Option<Lease>, Unavailable>> + Send;
 

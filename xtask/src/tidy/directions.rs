@@ -80,6 +80,17 @@ const TABLE: &[Rule] = &[
         ],
         never: &["kube-client"],
     },
+    Rule {
+        name: "bloodraven-cluster",
+        may_use: &[
+            "bloodraven-api",
+            "bloodraven-blueprint",
+            "bloodraven-brain",
+            "bloodraven-operator",
+            "bloodraven-wire",
+        ],
+        never: &[],
+    },
     Rule { name: "bloodraven-testbed", may_use: &[], never: &[] },
     Rule {
         name: "bloodraven",

@@ -34,7 +34,7 @@ pub(super) async fn inform<W: World, S: Servers>(
     network: watch::Sender<Network>,
     inbox: mpsc::Sender<ToLeader>,
 ) {
-    let (mut changes, mut declared) = (common.world.changes(), sites.clone());
+    let (mut changes, mut declared) = (common.world.changes_of(&shared.id), sites.clone());
     let mut last = None;
     let beat = common.beats.begin(format!("informer {}", shared.id), Millis::from_secs(5));
     loop {

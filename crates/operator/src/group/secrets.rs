@@ -19,7 +19,7 @@ const SOON: Duration = Duration::from_secs(1);
 
 /// Runs as long as the group is attended to.
 pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared: Arc<Shared>) {
-    let mut changes = common.world.changes();
+    let mut changes = common.world.changes_of(&shared.id);
     let mut missing: Option<MissingSecret> = None;
     loop {
         let read = match timeout(STORE_BOUND, common.world.secrets(&shared.id)).await {

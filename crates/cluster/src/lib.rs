@@ -1,0 +1,24 @@
+//! The operator's world in Kubernetes: groups, pods, volumes, Secrets and leases at an API server.
+//!
+//! In: the operator's wishes (`bloodraven_operator::world::World`). Out: calls to the API server, and what became of them.
+//! Must not: decide. What is an end, a proof or a candidate is the brain's business; here it is read off objects word for
+//! word.
+//!
+//! One way to talk to the API server ([`rest`]), one way to hear from it ([`watches`]), and a file for each thing that the
+//! operator wants of it.
+
+#![forbid(unsafe_code)]
+
+mod addresses;
+mod estate;
+mod events;
+mod group;
+mod lease;
+mod outward;
+mod pods;
+mod rest;
+mod secrets;
+mod watches;
+mod world;
+
+pub use world::{ClusterWorld, Places};

@@ -1,0 +1,127 @@
+//! Role and health labels of MySQL pods, which the Services `-primary` and `-replicas` select.
+//!
+//! In: the group's pods, the wish. Out: done, or the first pod that is not as wanted. Must not: put `primary` on before
+//! every other pod is known not to carry it.
+
+use crate::estate::site_of;
+use crate::pods;
+use crate::rest::Rest;
+use bloodraven_api::group::SiteSpec;
+use bloodraven_api::keys::{Healthy, LABEL_HEALTHY, LABEL_ROLE, PodRole};
+use bloodraven_brain::group::Outward;
+use bloodraven_brain::group::command::Label;
+use bloodraven_brain::name::Site;
+use k8s_openapi::api::core::v1::Pod;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A pod and what it should carry.
+type Wish<'a> = (&'a Arc<Pod>, BTreeMap<&'static str, &'static str>);
+
+pub(super) async fn show(rest: &Rest, pods: &[Arc<Pod>], sites: &[SiteSpec], outward: &Outward) -> Result<(), String> {
+    let names: Vec<Site> = sites.iter().map(|site| Site::new(&site.name)).collect();
+    let (others, primary) = wishes(pods, &names, outward);
+    // Those that carry what they may not carry come first.
+    let (first, then): (Vec<Wish<'_>>, Vec<Wish<'_>>) =
+        others.into_iter().partition(|(pod, _)| label_of(pod, LABEL_ROLE) == Some(PodRole::Primary.as_str()));
+    for wish in first.iter().chain(&then) {
+        fulfil(rest, wish).await?;
+    }
+    match &primary {
+        Some(wish) => fulfil(rest, wish).await,
+        None => Ok(()),
+    }
+}
+
+/// What every pod should carry; the primary's apart.
+fn wishes<'a>(pods: &'a [Arc<Pod>], sites: &[Site], outward: &Outward) -> (Vec<Wish<'a>>, Option<Wish<'a>>) {
+    let (mut others, mut primary) = (Vec::new(), None);
+    for pod in pods {
+        let Some(site) = site_of(pod, sites) else { continue };
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let named = outward.primary.as_ref();
+        let is_primary = named.is_some_and(|member| member.site == site && &*member.instance.pod == uid);
+        if is_primary {
+            let labels =
+                BTreeMap::from([(LABEL_ROLE, PodRole::Primary.as_str()), (LABEL_HEALTHY, Healthy::No.as_str())]);
+            primary = Some((pod, labels));
+        } else {
+            others.push((pod, of(outward.labels.get(&site))));
+        }
+    }
+    (others, primary)
+}
+
+/// A site that nothing is said of (a second pod of the primary's, too) is a replica that gets no reads.
+fn of(label: Option<&Label>) -> BTreeMap<&'static str, &'static str> {
+    let role = if label.is_some_and(|label| label.fenced) { PodRole::Fenced } else { PodRole::Replica };
+    let mut labels = BTreeMap::from([(LABEL_ROLE, role.as_str())]);
+    let healthy = label.map_or(Some(false), |label| label.healthy);
+    if let Some(healthy) = healthy {
+        labels.insert(LABEL_HEALTHY, if healthy { Healthy::Yes.as_str() } else { Healthy::No.as_str() });
+    }
+    labels
+}
+
+fn label_of<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {
+    pod.metadata.labels.as_ref()?.get(key).map(String::as_str)
+}
+
+async fn fulfil(rest: &Rest, (pod, labels): &Wish<'_>) -> Result<(), String> {
+    let as_wanted = labels.iter().all(|(key, value)| label_of(pod, key) == Some(*value));
+    if as_wanted {
+        return Ok(());
+    }
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    match pods::label(rest, pod, labels).await {
+        Ok(()) => Ok(()),
+        // Gone, or another pod of that name: it carries what its template says, which is never `primary`.
+        Err(fault) if matches!(fault.code(), Some(404 | 409)) => Ok(()),
+        Err(fault) => Err(format!("pod {name}: {fault}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bloodraven_api::keys::{Application, LABEL_NAME, LABEL_SITE};
+    use bloodraven_brain::name::{Instance, Member};
+    use serde_json::json;
+
+    fn pod(site: &str, uid: &str) -> Arc<Pod> {
+        let pod = json!({"metadata": {"name": uid, "uid": uid, "labels": {
+            LABEL_NAME: Application::Mysql.as_str(), LABEL_SITE: site}}});
+        Arc::new(serde_json::from_value(pod).expect("a pod"))
+    }
+
+    fn outward(primary: Option<(&str, &str)>) -> Outward {
+        let labels = BTreeMap::from([
+            (Site::new("pdx"), Label { fenced: false, healthy: Some(true) }),
+            (Site::new("fra"), Label { fenced: true, healthy: None }),
+        ]);
+        let primary =
+            primary.map(|(site, pod)| Member { site: Site::new(site), instance: Instance::new(pod, "store") });
+        Outward { primary, labels, ..Outward::default() }
+    }
+
+    #[test]
+    fn the_primary_is_the_pod_of_the_instance_and_no_other_of_its_site() {
+        let pods = [pod("iad", "old"), pod("iad", "new"), pod("pdx", "p"), pod("fra", "f"), pod("gone", "g")];
+        let sites = ["iad", "pdx", "fra"].map(Site::new);
+        let (others, primary) = wishes(&pods, &sites, &outward(Some(("iad", "new"))));
+        assert_eq!(primary.expect("one").0.metadata.uid.as_deref(), Some("new"));
+        let told: Vec<_> = others
+            .iter()
+            .map(|(pod, labels)| {
+                let uid = pod.metadata.uid.clone().unwrap_or_default();
+                (uid, labels.get(LABEL_ROLE).copied(), labels.get(LABEL_HEALTHY).copied())
+            })
+            .collect();
+        let row = |uid: &str, role, healthy| (uid.to_owned(), Some(role), healthy);
+        assert_eq!(
+            told,
+            [row("old", "replica", Some("no")), row("p", "replica", Some("yes")), row("f", "fenced", None)]
+        );
+        assert!(wishes(&pods, &sites, &outward(None)).1.is_none(), "nobody, while nobody is confirmed");
+    }
+}

@@ -1,0 +1,189 @@
+//! The operator's world in a cluster: see [`World`].
+//!
+//! In: the operator's wishes. Out: what became of them. Must not: decide or retry.
+
+use crate::rest::Rest;
+use crate::watches::Watches;
+use crate::{addresses, estate, events, group, lease, outward, pods, secrets};
+use bloodraven_api::MysqlFailoverGroup;
+use bloodraven_blueprint::spec;
+use bloodraven_brain::group::Outward;
+use bloodraven_brain::group::input::{Estate, Shown};
+use bloodraven_brain::lease::{Lease, NewLease};
+use bloodraven_brain::name::Site;
+use bloodraven_brain::time::{Boot, Now, Wall};
+use bloodraven_operator::world::{
+    Addresses, Event, Glimpse, GroupId, MissingSecret, Refused, Secrets, Unavailable, Version, World,
+};
+use kube::Client;
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Where an operator lives and looks.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// Its own namespace: the election's Lease is there.
+    pub namespace: String,
+    /// Its pod's name, as Events name their writer.
+    pub pod: String,
+    /// The namespaces whose groups are its business; none: all.
+    pub watched: Vec<String>,
+    /// The cluster's domain, `cluster.local` as a rule.
+    pub domain: String,
+    /// The port of its aux server.
+    pub aux_port: u16,
+}
+
+/// See above.
+pub struct ClusterWorld {
+    rest: Rest,
+    watches: Watches,
+    places: Places,
+    written: events::Written,
+}
+
+impl ClusterWorld {
+    /// The world behind that client. Needs a running tokio; watches begin at once.
+    pub fn new(client: Client, places: Places) -> Self {
+        let watches = Watches::begin(&client, &places.watched);
+        Self { rest: Rest::new(client), watches, places, written: events::Written::default() }
+    }
+
+    /// The group as a watch last showed it, typed. A spec that cannot be read is nobody's wish.
+    fn typed(&self, group: &GroupId) -> Result<MysqlFailoverGroup, Unavailable> {
+        let unavailable = |because: String| Unavailable { what: "the group".to_owned(), because };
+        let objects =
+            self.watches.groups.of(group).ok_or_else(|| unavailable("its list is not whole yet".to_owned()))?;
+        let object = objects.into_iter().next().ok_or_else(|| unavailable("it is gone".to_owned()))?;
+        let raw = serde_json::to_value(&*object).map_err(|error| unavailable(error.to_string()))?;
+        spec::object(raw).map_err(|violations| {
+            let each: Vec<String> = violations.into_iter().map(|it| format!("{}: {}", it.path, it.message)).collect();
+            unavailable(each.join("; "))
+        })
+    }
+}
+
+impl World for ClusterWorld {
+    fn now(&self) -> Now {
+        now()
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.watches.bell.of_groups()
+    }
+
+    fn changes_of(&self, group: &GroupId) -> watch::Receiver<u64> {
+        self.watches.bell.of(group)
+    }
+
+    async fn read_lease(&self) -> Result<Option<Lease>, Unavailable> {
+        lease::read(&self.rest, &self.places.namespace).await
+    }
+
+    async fn create_lease(&self, new: &NewLease) -> Result<Lease, Refused> {
+        lease::create(&self.rest, &self.places.namespace, new).await
+    }
+
+    async fn update_lease(&self, version: &str, new: &NewLease) -> Result<Lease, Refused> {
+        lease::update(&self.rest, &self.places.namespace, version, new).await
+    }
+
+    /// The identity is `<pod name>_<pod uid>`: its pod says where it is, as long as it is the same pod.
+    async fn operator_address(&self, identity: &str) -> Option<String> {
+        let (pod, uid) = identity.rsplit_once('_')?;
+        let path = format!("/api/v1/namespaces/{}/pods/{pod}", self.places.namespace);
+        let pod = self.rest.get(&path).await.ok()??;
+        let ip = pod["status"]["podIP"].as_str().filter(|_| pod["metadata"]["uid"] == uid)?;
+        let ip = if ip.contains(':') { format!("[{ip}]") } else { ip.to_owned() };
+        Some(format!("{ip}:{}", self.places.aux_port))
+    }
+
+    async fn groups(&self) -> Result<Vec<Glimpse>, Unavailable> {
+        let unavailable = |because: &str| Unavailable { what: "the groups".to_owned(), because: because.to_owned() };
+        let objects = self.watches.groups.all().ok_or_else(|| unavailable("their list is not whole yet"))?;
+        let glimpse = |object: Arc<kube::api::DynamicObject>| {
+            let meta = &object.metadata;
+            let id = GroupId::new(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref()?);
+            Some(Glimpse { id, object: Arc::new(serde_json::to_value(&*object).ok()?) })
+        };
+        Ok(objects.into_iter().filter_map(glimpse).collect())
+    }
+
+    async fn read(&self, group: &GroupId) -> Result<Option<Value>, Unavailable> {
+        group::read(&self.rest, group).await
+    }
+
+    async fn save_annotations(
+        &self,
+        group: &GroupId,
+        version: &Version,
+        annotations: &BTreeMap<String, Option<String>>,
+    ) -> Result<Version, Refused> {
+        group::save_annotations(&self.rest, group, version, annotations).await
+    }
+
+    async fn save_status(&self, group: &GroupId, version: &Version, status: &Value) -> Result<Version, Refused> {
+        group::save_status(&self.rest, group, version, status).await
+    }
+
+    async fn remove_request(&self, group: &GroupId, key: &str, text: &str) -> Result<(), Refused> {
+        group::remove_request(&self.rest, group, key, text).await
+    }
+
+    async fn estate(&self, group: &GroupId, sites: &[Site]) -> Result<Estate, Unavailable> {
+        let uid = self.typed(group)?.metadata.uid.unwrap_or_default();
+        estate::read(&self.rest, &self.watches, group, &uid, sites, &estate::Wanted::new()).await
+    }
+
+    async fn secrets(&self, group: &GroupId) -> Result<Secrets, MissingSecret> {
+        let object = self.typed(group).map_err(|error| MissingSecret::Unread { because: error.to_string() })?;
+        secrets::read(&self.rest, group, &object.spec).await
+    }
+
+    async fn addresses(&self, group: &GroupId, sites: &[Site]) -> Result<BTreeMap<Site, Addresses>, Unavailable> {
+        Ok(addresses::of(group, sites, &self.places.domain))
+    }
+
+    async fn show(&self, group: &GroupId, outward: &Outward) -> Result<Shown, Unavailable> {
+        let object = self.typed(group)?;
+        outward::show(&self.rest, &self.watches, group, &object, outward, self.now().wall).await
+    }
+
+    async fn roll(&self, _: &GroupId, _: &Site) -> Result<(), Refused> {
+        Err(Refused::Denied { because: "no object is rendered yet".to_owned() })
+    }
+
+    async fn release_pod(&self, group: &GroupId, uid: &str) -> Result<(), Refused> {
+        let unseen = || Refused::Denied { because: "the list of pods is not whole yet".to_owned() };
+        let pods = self.watches.pods.of(group).ok_or_else(unseen)?;
+        match pods.iter().find(|pod| pod.metadata.uid.as_deref() == Some(uid)) {
+            Some(pod) => pods::release(&self.rest, pod).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn set_cache_image(&self, group: &GroupId, image: &str) -> Result<(), Refused> {
+        group::set_cache_image(&self.rest, group, image).await
+    }
+
+    async fn record_event(&self, group: &GroupId, event: &Event) -> Result<(), Refused> {
+        let unread = |error: Unavailable| Refused::Denied { because: error.to_string() };
+        let uid = self.typed(group).map_err(unread)?.metadata.uid.unwrap_or_default();
+        events::record(&self.rest, &self.written, &self.places.pod, group, &uid, event).await
+    }
+}
+
+/// Both clocks.
+#[expect(clippy::disallowed_methods, reason = "this is the clock of the world")]
+fn now() -> Now {
+    let boot = clock_gettime(ClockId::Boottime);
+    let millis = boot.tv_sec.saturating_mul(1000).saturating_add(boot.tv_nsec / 1_000_000);
+    let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Now {
+        boot: Boot(u64::try_from(millis).unwrap_or_default()),
+        wall: Wall(i64::try_from(wall.as_millis()).unwrap_or(i64::MAX)),
+    }
+}

@@ -1,0 +1,363 @@
+//! The operator's world in a cluster, against a real API server: what is written is there, what is stale is refused, what
+//! is denied is told, and what watches show is what stands.
+//!
+//! There are no kubelets here: pods, nodes and their leases are written as a kubelet would write them.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking, and so do the functions that its tests share"
+)]
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bloodraven_api::{crd, keys};
+use bloodraven_brain::group::Outward;
+use bloodraven_brain::group::command::Label;
+use bloodraven_brain::group::input::{PodFacts, Rollout};
+use bloodraven_brain::lease::{Acquired, NewLease};
+use bloodraven_brain::name::{Instance, Member, Site};
+use bloodraven_brain::time::{Millis, Wall};
+use bloodraven_cluster::{ClusterWorld, Places};
+use bloodraven_operator::world::{Event, EventKind, GroupId, MissingSecret, Refused, Version, World};
+use bloodraven_testbed::kubernetes::ApiServer;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+/// Anything that a busy machine may take.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// The server that all tests share, with our kinds in place. It ends with the process.
+fn server() -> &'static ApiServer {
+    static SERVER: OnceLock<ApiServer> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let server = ApiServer::start().unwrap();
+        apply(&server, &crd::all_yaml());
+        let waited =
+            server.kubectl().args(["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).output();
+        assert!(waited.unwrap().status.success(), "our kinds are not served");
+        server
+    })
+}
+
+/// As an admin would.
+fn apply(server: &ApiServer, text: &str) {
+    let mut kubectl = server.kubectl();
+    kubectl
+        .args(["apply", "--server-side", "--force-conflicts", "-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null());
+    let mut child = kubectl.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success(), "{text}");
+}
+
+/// One object, as it stands.
+fn get(kind: &str, namespace: &str, name: &str) -> Value {
+    let got = server().kubectl().args(["get", kind, "-n", namespace, name, "-o", "json"]).output().unwrap();
+    assert!(got.status.success(), "{got:?}");
+    serde_json::from_slice(&got.stdout).unwrap()
+}
+
+/// Its status, as a kubelet would write it.
+fn set_status(kind: &str, namespace: &str, name: &str, status: &Value) {
+    let patch = json!({ "status": status }).to_string();
+    let words = ["patch", kind, "-n", namespace, name, "--subresource=status", "--type=merge", "-p", &patch];
+    let set = server().kubectl().args(words).output().unwrap();
+    assert!(set.status.success(), "{set:?}");
+}
+
+fn places(namespace: &str) -> Places {
+    Places {
+        namespace: namespace.to_owned(),
+        pod: "operator-a".to_owned(),
+        watched: vec![namespace.to_owned()],
+        domain: "cluster.local".to_owned(),
+        aux_port: 8082,
+    }
+}
+
+/// A namespace of its own, a group in it, and the world of an operator there.
+async fn stage(namespace: &str) -> (ClusterWorld, GroupId) {
+    apply(server(), &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}).to_string());
+    let site = |name: &str| {
+        json!({"name": name, "zone": name, "lbIP": "192.0.2.7",
+        "taintNodeSelector": {format!("{namespace}-site"): name},
+        "storage": {"storageClassName": "fast", "size": "1Gi"}})
+    };
+    let group = json!({"apiVersion": "shipstream.io/v1alpha1", "kind": "MysqlFailoverGroup",
+        "metadata": {"name": "orders", "namespace": namespace},
+        "spec": {"secretName": "creds", "dns": {"hostname": "db.example.org"}, "sites": [site("iad"), site("pdx")]}});
+    apply(server(), &group.to_string());
+    let world = ClusterWorld::new(server().client().await.unwrap(), places(namespace));
+    (world, GroupId::new(namespace, "orders"))
+}
+
+fn sites() -> [Site; 2] {
+    ["iad", "pdx"].map(Site::new)
+}
+
+/// Looks again whenever the group's bell rings, until it is so.
+async fn until<T>(world: &ClusterWorld, group: &GroupId, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let mut bell = world.changes_of(group);
+    let seen = async {
+        loop {
+            bell.borrow_and_update();
+            if let Some(found) = look().await {
+                return found;
+            }
+            bell.changed().await.unwrap();
+        }
+    };
+    timeout(LIMIT, seen).await.expect("seen in time")
+}
+
+async fn version(world: &ClusterWorld, group: &GroupId) -> Version {
+    let object = world.read(group).await.unwrap().unwrap();
+    Version(object["metadata"]["resourceVersion"].as_str().unwrap().into())
+}
+
+#[tokio::test]
+async fn a_lease_has_one_writer_at_a_time() {
+    let (world, _) = stage("lease").await;
+    assert_eq!(world.read_lease().await.unwrap(), None);
+    let mut new = NewLease {
+        holder: Some("a_1".into()),
+        duration: Millis(15_000),
+        acquired: Acquired::At(Wall(1_700_000_000_123)),
+        renewed: Wall(1_700_000_000_123),
+        transitions: 0,
+    };
+    let made = world.create_lease(&new).await.unwrap();
+    assert_eq!(world.create_lease(&new).await, Err(Refused::Conflict), "it is there already");
+    assert_eq!(world.read_lease().await.unwrap().as_ref(), Some(&made));
+    new.acquired = Acquired::AsRead(made.acquired.clone());
+    new.renewed = Wall(1_700_000_002_000);
+    let renewed = world.update_lease(&made.version, &new).await.unwrap();
+    assert_eq!((&renewed.acquired, renewed.duration), (&made.acquired, Some(Millis(15_000))));
+    assert_eq!(world.update_lease(&made.version, &new).await, Err(Refused::Conflict), "that version is over");
+    new.holder = None;
+    assert_eq!(world.update_lease(&renewed.version, &new).await.unwrap().holder, None);
+}
+
+#[tokio::test]
+async fn what_is_stored_in_a_group_is_bound_to_its_version() {
+    let (world, group) = stage("store").await;
+    let first = version(&world, &group).await;
+    let note = |value: Option<&str>| BTreeMap::from([(keys::AUTHORITY.to_owned(), value.map(str::to_owned))]);
+    let second = world.save_annotations(&group, &first, &note(Some("one"))).await.unwrap();
+    assert_eq!(world.save_annotations(&group, &first, &note(Some("two"))).await, Err(Refused::Conflict));
+    let status = json!({"activeSite": "iad", "lastFailoverTarget": "iad"});
+    let third = world.save_status(&group, &second, &status).await.unwrap();
+    assert_eq!(world.save_status(&group, &second, &json!({})).await, Err(Refused::Conflict));
+    // the whole status is put in its place: what is not named is gone
+    let fourth = world.save_status(&group, &third, &json!({"activeSite": "pdx"})).await.unwrap();
+    let object = world.read(&group).await.unwrap().unwrap();
+    assert_eq!(object["status"], json!({"activeSite": "pdx"}));
+    assert_eq!(object["metadata"]["annotations"][keys::AUTHORITY], "one");
+    assert_eq!(object["metadata"]["generation"], 1, "nobody's wish has changed");
+    let bad = world.save_status(&group, &fourth, &json!({"activeSite": 7})).await;
+    assert!(matches!(bad, Err(Refused::Denied { .. })), "{bad:?}");
+    world.save_annotations(&group, &fourth, &note(None)).await.unwrap();
+    let object = world.read(&group).await.unwrap().unwrap();
+    assert_eq!(object["metadata"]["annotations"].get(keys::AUTHORITY), None);
+    assert_eq!(world.read(&GroupId::new("store", "none")).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_request_is_removed_only_if_it_reads_as_it_was_read() {
+    let (world, group) = stage("request").await;
+    let ask = |text: &str| {
+        let words = ["annotate", "mfg", "-n", "request", "orders", "--overwrite"];
+        let note = format!("{}={text}", keys::PLANNED_FAILOVER);
+        assert!(server().kubectl().args(words).arg(note).output().unwrap().status.success());
+    };
+    let stands = async || {
+        let object = world.read(&group).await.unwrap().unwrap();
+        object["metadata"]["annotations"][keys::PLANNED_FAILOVER].as_str().map(str::to_owned)
+    };
+    world.remove_request(&group, keys::PLANNED_FAILOVER, "pdx").await.unwrap();
+    ask("pdx:id=2");
+    world.remove_request(&group, keys::PLANNED_FAILOVER, "pdx:id=1").await.unwrap();
+    assert_eq!(stands().await.as_deref(), Some("pdx:id=2"), "a newer request stays");
+    world.remove_request(&group, keys::PLANNED_FAILOVER, "pdx:id=2").await.unwrap();
+    assert_eq!(stands().await, None);
+    world.remove_request(&GroupId::new("request", "none"), keys::PLANNED_FAILOVER, "pdx").await.unwrap();
+}
+
+/// A pod as its Deployment would make it.
+fn pod(namespace: &str, name: &str, site: &str, node: &str) -> Value {
+    let labels = json!({keys::LABEL_NAME: "mysql", keys::LABEL_INSTANCE: "orders", keys::LABEL_MANAGED_BY: "bloodraven",
+        keys::LABEL_FAILOVER_GROUP: "orders", keys::LABEL_SITE: site, keys::LABEL_ROLE: "replica",
+        keys::LABEL_HEALTHY: "no"});
+    let container = |name: &str| json!({"name": name, "image": "example.org/none:1"});
+    json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels, "finalizers": [keys::FINALIZER_INSTANCE]},
+        "spec": {"nodeName": node, "containers": [container("mysql")], "initContainers": [container("sidecar")],
+            "automountServiceAccountToken": false, "tolerations": [{"operator": "Exists"}]}})
+}
+
+fn terminated(name: &str) -> Value {
+    json!({"name": name, "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+        "state": {"terminated": {"exitCode": 0, "finishedAt": "2026-01-01T00:00:05Z"}}})
+}
+
+/// The lease of a node, renewed at that time.
+fn vouch(node: &str, at: &str) {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-node-lease"}});
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": node, "namespace": "kube-node-lease"}, "spec": {"renewTime": at}});
+    apply(server(), &format!("{namespace}\n---\n{lease}"));
+}
+
+#[tokio::test]
+async fn an_ended_pod_is_told_with_its_nodes_word_and_let_go() {
+    let (world, group) = stage("estate").await;
+    apply(server(), &pod("estate", "a", "iad", "estate-n1").to_string());
+    let facts = async |wanted: fn(&PodFacts) -> bool| {
+        until(&world, &group, async || {
+            let estate = world.estate(&group, &sites()).await.ok()?;
+            estate.pods.iter().find(|pod| wanted(pod)).cloned().map(|pod| (pod, estate.rollouts, estate.own_volumes))
+        })
+        .await
+    };
+    let (fresh, rollouts, own) = facts(|_| true).await;
+    assert_eq!((fresh.site.as_str(), fresh.started, fresh.finalizer), ("iad", false, true));
+    assert_eq!(rollouts.values().collect::<Vec<_>>(), [&Rollout::InProgress; 2]);
+    assert_eq!(own, sites(), "no volume is made yet");
+    let status = json!({"phase": "Succeeded", "initContainerStatuses": [terminated("sidecar")],
+        "containerStatuses": [terminated("mysql")]});
+    set_status("pod", "estate", "a", &status);
+    let (ended, _, _) = facts(|pod| pod.all_terminated).await;
+    assert!(ended.finished && ended.started && !ended.node_vouches, "nobody heard of its node since: {ended:?}");
+    vouch("estate-n1", "2026-01-01T00:00:05.900000Z");
+    assert!(!world.estate(&group, &sites()).await.unwrap().pods[0].node_vouches, "in the same second");
+    vouch("estate-n1", "2026-01-01T00:00:06.100000Z");
+    assert!(world.estate(&group, &sites()).await.unwrap().pods[0].node_vouches);
+
+    let delete = ["delete", "pod", "-n", "estate", "a", "--wait=false", "--grace-period=0", "--force"];
+    assert!(server().kubectl().args(delete).output().unwrap().status.success());
+    let (going, _, _) = facts(|pod| pod.deleting).await;
+    world.release_pod(&group, &going.uid).await.unwrap();
+    until(&world, &group, async || world.estate(&group, &sites()).await.unwrap().pods.is_empty().then_some(())).await;
+    world.release_pod(&group, &going.uid).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_outside_follows_and_stays_untouched_when_it_is_as_wanted() {
+    let (world, group) = stage("outward").await;
+    let node = |name: &str, site: &str| {
+        json!({"apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": {"outward-site": site}},
+        "spec": {"taints": [{"key": "other", "effect": "NoSchedule"}]}})
+    };
+    for object in [
+        node("outward-n1", "iad"),
+        node("outward-n2", "pdx"),
+        pod("outward", "a", "iad", "outward-n1"),
+        pod("outward", "b", "pdx", "outward-n2"),
+    ] {
+        apply(server(), &object.to_string());
+    }
+    let uid = until(&world, &group, async || {
+        let pods = world.estate(&group, &sites()).await.ok()?.pods;
+        pods.iter().find(|pod| pod.site.as_str() == "pdx" && pods.len() == 2).map(|pod| pod.uid.clone())
+    })
+    .await;
+    let [iad, pdx] = sites();
+    let wish = Outward {
+        primary: Some(Member { site: pdx.clone(), instance: Instance::new(&uid, "store") }),
+        labels: BTreeMap::from([(iad.clone(), Label { fenced: false, healthy: Some(true) })]),
+        dns: Some(pdx.clone()),
+        taints: Some(BTreeMap::from([(iad, true), (pdx, false)])),
+        ..Outward::default()
+    };
+    // nodes are watched apart from pods: asked until they were seen, as the brain does
+    let shown = until(&world, &group, async || world.show(&group, &wish).await.ok()).await;
+    assert_eq!((shown.labels, &shown.dns, &shown.taints), (true, &Ok(()), &Ok(())));
+    let role = |name: &str| get("pod", "outward", name)["metadata"]["labels"][keys::LABEL_ROLE].clone();
+    assert_eq!((role("a"), role("b")), (json!("replica"), json!("primary")));
+    let record = get("dnsendpoint", "outward", "bloodraven-orders");
+    assert_eq!(record["spec"]["endpoints"][0]["targets"], json!(["192.0.2.7"]));
+    assert_eq!(record["metadata"]["ownerReferences"][0]["name"], "orders");
+    let taints = |name: &str| {
+        let node = get("node", "outward", name);
+        let list = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+        list.iter().map(|taint| taint["key"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    let ours = keys::taint_key("orders");
+    assert!(taints("outward-n1").contains(&ours) && taints("outward-n1").contains(&"other".to_owned()));
+    assert!(!taints("outward-n2").contains(&ours));
+    let versions = || {
+        let each = [get("pod", "outward", "b"), get("dnsendpoint", "outward", "bloodraven-orders")];
+        each.map(|object| object["metadata"]["resourceVersion"].clone())
+    };
+    let before = versions();
+    world.show(&group, &wish).await.unwrap();
+    assert_eq!(versions(), before, "nothing is written that is so already");
+}
+
+#[tokio::test]
+async fn secrets_are_read_and_what_is_missing_is_named() {
+    let (world, group) = stage("secrets").await;
+    let read = || {
+        until(&world, &group, async || match world.secrets(&group).await {
+            Err(MissingSecret::Unread { .. }) => None,
+            other => Some(other),
+        })
+    };
+    assert_eq!(read().await.unwrap_err(), MissingSecret::NotFound { name: "creds".to_owned() });
+    let secret = |name: &str, data: Value| {
+        json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": name, "namespace": "secrets"}, "stringData": data})
+    };
+    apply(server(), &secret("creds", json!({"username": "ops"})).to_string());
+    let said = read().await.unwrap_err().to_string();
+    assert_eq!(said, "secret creds: key password is missing; add it");
+    let data = json!({"username": "ops", "password": "hidden", "MYSQL_REPLICATION_USER": "repl",
+        "MYSQL_REPLICATION_PASSWORD": "hidden2"});
+    apply(server(), &secret("creds", data).to_string());
+    assert_eq!(read().await.unwrap_err(), MissingSecret::NotFound { name: "mysql-orders-authority".to_owned() });
+    apply(server(), &secret("mysql-orders-authority", json!({"hmac.key": "k".repeat(32)})).to_string());
+    let secrets = read().await.unwrap();
+    assert_eq!((secrets.operator.user.as_str(), secrets.operator.password.as_str()), ("ops", "hidden"));
+    assert_eq!(secrets.replication.map(|account| account.user).as_deref(), Some("repl"));
+}
+
+#[tokio::test]
+async fn events_that_repeat_are_counted() {
+    let (world, group) = stage("events").await;
+    until(&world, &group, async || world.groups().await.ok().filter(|all| !all.is_empty())).await;
+    let event = |at| Event {
+        kind: EventKind::Warning,
+        reason: "NoPrimaryDetected".to_owned(),
+        message: "nobody writes".to_owned(),
+        at: Wall(at),
+    };
+    world.record_event(&group, &event(1_700_000_000_000)).await.unwrap();
+    world.record_event(&group, &event(1_700_000_001_000)).await.unwrap();
+    let words = ["get", "events.v1.events.k8s.io", "-n", "events", "-o", "json"];
+    let listed = server().kubectl().args(words).output().unwrap();
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let items = listed["items"].as_array().unwrap();
+    assert_eq!(items.len(), 1, "{items:?}");
+    assert_eq!((&items[0]["series"]["count"], &items[0]["regarding"]["name"]), (&json!(2), &json!("orders")));
+}
+
+#[tokio::test]
+async fn what_is_denied_is_told_and_changes_nothing() {
+    let (world, group) = stage("denied").await;
+    let mut config = server().client_config().await.unwrap();
+    config.auth_info.impersonate = Some("nobody".to_owned());
+    let nobody = ClusterWorld::new(kube::Client::try_from(config).unwrap(), places("denied"));
+    let now = version(&world, &group).await;
+    let denied = nobody.save_status(&group, &now, &json!({"activeSite": "iad"})).await;
+    assert!(matches!(denied, Err(Refused::Denied { .. })), "{denied:?}");
+    assert!(nobody.read(&group).await.is_err() && nobody.read_lease().await.is_err(), "not read is not absent");
+    assert!(nobody.groups().await.is_err() && nobody.estate(&group, &sites()).await.is_err());
+    assert_eq!(version(&world, &group).await, now);
+}
