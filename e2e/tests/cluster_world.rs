@@ -15,15 +15,16 @@ use std::process::Stdio;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use bloodraven_api::{crd, keys};
+use bloodraven_api::{MysqlFailoverGroup, crd, keys};
+use bloodraven_blueprint::spec;
 use bloodraven_brain::group::Outward;
 use bloodraven_brain::group::command::Label;
 use bloodraven_brain::group::input::{PodFacts, Rollout};
 use bloodraven_brain::lease::{Acquired, NewLease};
 use bloodraven_brain::name::{Instance, Member, Site};
 use bloodraven_brain::time::{Millis, Wall};
-use bloodraven_cluster::{ClusterWorld, Places};
-use bloodraven_operator::world::{Event, EventKind, GroupId, MissingSecret, Refused, Version, World};
+use bloodraven_cluster::{ClusterWorld, House, Places};
+use bloodraven_operator::world::{Event, EventKind, GroupId, MissingSecret, Refused, Unfurnished, Version, World};
 use bloodraven_testbed::kubernetes::ApiServer;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -76,7 +77,11 @@ fn places(namespace: &str) -> Places {
         namespace: namespace.to_owned(),
         pod: "operator-a".to_owned(),
         watched: vec![namespace.to_owned()],
-        domain: "cluster.local".to_owned(),
+        house: House {
+            own_image: Some("example.org/bloodraven:1".to_owned()),
+            operator_address: "bloodraven.ops.svc.cluster.local:8082".to_owned(),
+            cluster_domain: "cluster.local".to_owned(),
+        },
         aux_port: 8082,
     }
 }
@@ -346,6 +351,94 @@ async fn events_that_repeat_are_counted() {
     let items = listed["items"].as_array().unwrap();
     assert_eq!(items.len(), 1, "{items:?}");
     assert_eq!((&items[0]["series"]["count"], &items[0]["regarding"]["name"]), (&json!(2), &json!("orders")));
+}
+
+/// The group as the operator would take it.
+async fn wanted(world: &ClusterWorld, group: &GroupId) -> MysqlFailoverGroup {
+    spec::object(world.read(group).await.unwrap().unwrap()).unwrap()
+}
+
+fn names_of(kind: &str, namespace: &str) -> Vec<String> {
+    let words = ["get", kind, "-n", namespace, "-l", "app.kubernetes.io/managed-by=bloodraven", "-o", "name"];
+    let listed = server().kubectl().args(words).output().unwrap();
+    assert!(listed.status.success(), "{listed:?}");
+    let names = String::from_utf8(listed.stdout).unwrap();
+    names.lines().filter_map(|line| line.rsplit('/').next()).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_group_is_furnished_rolled_when_told_and_let_go() {
+    let (world, group) = stage("furnish").await;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "creds", "namespace": "furnish"},
+        "stringData": {"dsn": "mysql://ops:hidden@any:3306/"}});
+    apply(server(), &secret.to_string());
+    let object = wanted(&world, &group).await;
+    until(&world, &group, async || world.furnish(&group, &object).await.ok()).await;
+    assert_eq!(names_of("deployment", "furnish"), ["mysql-orders-iad", "mysql-orders-pdx"]);
+    assert_eq!(names_of("pvc", "furnish"), ["mysql-orders-iad-data", "mysql-orders-pdx-data"]);
+    assert_eq!(names_of("configmap", "furnish"), ["mysql-orders-iad-config", "mysql-orders-pdx-config"]);
+    assert_eq!(names_of("service", "furnish").len(), 6);
+    assert_eq!(names_of("poddisruptionbudget", "furnish"), ["mysql-orders"]);
+    assert_eq!(names_of("secret", "furnish"), ["mysql-orders-authority", "mysql-orders-operator"]);
+    assert_eq!(
+        wanted(&world, &group).await.metadata.finalizers.as_deref(),
+        Some(&[keys::FINALIZER_GROUP.to_owned()][..])
+    );
+    let key = || get("secret", "furnish", "mysql-orders-authority")["data"]["hmac.key"].clone();
+    let first = key();
+
+    // what is so already is not written again; a template that changed waits until it is told
+    let version = |name: &str| get("deployment", "furnish", name)["metadata"]["resourceVersion"].clone();
+    let before = version("mysql-orders-iad");
+    let patch = json!({"spec": {"mysqlConf": {"max-connections": "77"}}}).to_string();
+    let edit = ["patch", "mfg", "-n", "furnish", "orders", "--type=merge", "-p", &patch];
+    assert!(server().kubectl().args(edit).output().unwrap().status.success());
+    let object = wanted(&world, &group).await;
+    let drifted = until(&world, &group, async || {
+        world.furnish(&group, &object).await.ok()?;
+        let estate = world.estate(&group, &sites()).await.ok()?;
+        (estate.rollouts[&Site::new("iad")] == Rollout::Drifted).then_some(estate)
+    })
+    .await;
+    assert_eq!(drifted.own_volumes, sites(), "made by this very group");
+    assert_eq!((version("mysql-orders-iad"), key()), (before.clone(), first));
+    until(&world, &group, async || world.roll(&group, &Site::new("iad")).await.ok()).await;
+    assert_ne!(version("mysql-orders-iad"), before);
+    until(&world, &group, async || {
+        let rollouts = world.estate(&group, &sites()).await.ok()?.rollouts;
+        (rollouts[&Site::new("iad")] == Rollout::InProgress && rollouts[&Site::new("pdx")] == Rollout::Drifted)
+            .then_some(())
+    })
+    .await;
+
+    // another's object of that name is left alone, and named
+    let other = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "mysql-other-primary",
+        "namespace": "furnish", "labels": {keys::LABEL_MANAGED_BY: "somebody"}}, "spec": {"ports": [{"port": 1}]}});
+    apply(server(), &other.to_string());
+    let mut renamed = object.clone();
+    renamed.metadata.name = Some("other".to_owned());
+    let taken = world.furnish(&GroupId::new("furnish", "other"), &renamed).await.unwrap_err();
+    assert!(
+        matches!(&taken, Unfurnished::Taken { name, owner, .. } if name == "mysql-other-primary" && owner == "somebody"),
+        "{taken}"
+    );
+
+    // what nobody looks after yet is refused, not left undone
+    let mut cached = object.clone();
+    cached.spec.dragonfly = serde_json::from_value(json!({"enabled": true, "image": "d:1"})).ok();
+    assert!(cached.spec.dragonfly.is_some());
+    let refused = world.furnish(&group, &cached).await.unwrap_err();
+    assert!(
+        matches!(&refused, Unfurnished::Unbuildable { because } if because.starts_with("spec.dragonfly:")),
+        "{refused}"
+    );
+
+    // deleted: the object goes as soon as it was let go, and not before
+    let delete = ["delete", "mfg", "-n", "furnish", "orders", "--wait=false"];
+    assert!(server().kubectl().args(delete).output().unwrap().status.success());
+    assert!(world.read(&group).await.unwrap().is_some());
+    until(&world, &group, async || world.dismiss(&group, true).await.ok()).await;
+    assert_eq!(world.read(&group).await.unwrap(), None);
 }
 
 #[tokio::test]

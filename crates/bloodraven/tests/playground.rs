@@ -53,7 +53,9 @@ fn words_that_make_no_sense_are_refused_in_one_line() {
     says(&["playground", "--rate", "0"], 2, "0 is not in 1..=1000");
     says(&["playground", "--headless", "--keeper", "/no/such/keeper"], 2, "no keeper at /no/such/keeper");
     says(&["operator", "--what"], 2, "unexpected argument '--what'");
-    says(&["operator"], 2, "clusters are not operated yet; name a folder with --local DIR");
+    says(&["operator"], 1, "no cluster is configured");
+    says(&["operator", "--lease-duration", "soon"], 2, "write e.g. 15s");
+    says(&["operator", "--local", "x", "--aux-bind", ":1"], 2, "cannot be used with");
     says(&["operator", "--local", "x", "--log-level", "loud"], 2, "write debug, info, warn or error");
     says(&["sidecar", "--now"], 2, "unexpected argument '--now'");
     says(&["local", "dance"], 2, "unrecognized subcommand 'dance'");

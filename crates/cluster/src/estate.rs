@@ -204,7 +204,8 @@ mod tests {
 
     #[test]
     fn one_container_that_is_not_terminated_is_enough_to_say_no() {
-        let rows: [(&str, fn(&mut Value)); 5] = [
+        type Change = fn(&mut Value);
+        let rows: [(&str, Change); 5] = [
             ("runs", |pod| pod["status"]["containerStatuses"][0]["state"] = json!({"running": {}})),
             ("waits", |pod| pod["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "x"}})),
             ("init runs", |pod| pod["status"]["initContainerStatuses"][1]["state"] = json!({"running": {}})),

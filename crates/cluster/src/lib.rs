@@ -10,10 +10,13 @@
 #![forbid(unsafe_code)]
 
 mod addresses;
+mod dismiss;
 mod estate;
 mod events;
+mod furnish;
 mod group;
 mod lease;
+pub mod operate;
 mod outward;
 mod pods;
 mod rest;
@@ -21,4 +24,5 @@ mod secrets;
 mod watches;
 mod world;
 
+pub use furnish::House;
 pub use world::{ClusterWorld, Places};

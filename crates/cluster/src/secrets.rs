@@ -6,6 +6,7 @@
 use crate::rest::Rest;
 use bloodraven_api::group::MysqlFailoverGroupSpec;
 use bloodraven_api::names;
+use bloodraven_blueprint::objects::OperatorAccount;
 use bloodraven_operator::world::{Account, GroupId, MissingSecret, Secrets, TlsFiles};
 use bloodraven_wire::{Key, Keys};
 use k8s_openapi::api::core::v1::Secret;
@@ -28,11 +29,7 @@ pub(crate) async fn read(
     group: &GroupId,
     spec: &MysqlFailoverGroupSpec,
 ) -> Result<Secrets, MissingSecret> {
-    let main = match &spec.credentials {
-        Some(credentials) => &credentials.operator_secret,
-        None => &spec.secret_name,
-    };
-    let main = open(rest, group, main).await?;
+    let main = open(rest, group, main(spec)).await?;
     let (operator, replication) = (main.operator(spec.credentials.is_none())?, main.replication()?);
     let authority = open(rest, group, &names::authority(&group.name)).await?;
     let mut spared = Vec::new();
@@ -49,6 +46,33 @@ pub(crate) async fn read(
         None => None,
     };
     Ok(Secrets { operator, replication, spared, keys: authority.keys()?, tls })
+}
+
+/// How the Secret gives the operator's account, and whether it has one for replication.
+pub(crate) async fn shape(
+    rest: &Rest,
+    group: &GroupId,
+    spec: &MysqlFailoverGroupSpec,
+) -> Result<(OperatorAccount, bool), MissingSecret> {
+    let main = open(rest, group, main(spec)).await?;
+    let is_dsn = spec.credentials.is_none() && main.data.contains_key("dsn");
+    let account = if is_dsn { OperatorAccount::Dsn } else { OperatorAccount::Keys };
+    main.operator(spec.credentials.is_none())?;
+    Ok((account, main.replication()?.is_some()))
+}
+
+/// The operator's account alone.
+pub(crate) async fn operator_account(
+    rest: &Rest,
+    group: &GroupId,
+    spec: &MysqlFailoverGroupSpec,
+) -> Result<Account, MissingSecret> {
+    open(rest, group, main(spec)).await?.operator(spec.credentials.is_none())
+}
+
+/// The Secret that the operator's account is in.
+fn main(spec: &MysqlFailoverGroupSpec) -> &str {
+    spec.credentials.as_ref().map_or(&spec.secret_name, |credentials| &credentials.operator_secret)
 }
 
 async fn open(rest: &Rest, group: &GroupId, name: &str) -> Result<Opened, MissingSecret> {

@@ -44,6 +44,14 @@ pub(crate) struct Shelf<K> {
 /// The objects of one place; none: their list is not whole yet.
 type Listed<K> = Option<BTreeMap<Key, Arc<K>>>;
 
+/// Whom an event concerns.
+#[derive(Debug, PartialEq, Eq)]
+enum Touched {
+    These(Vec<Key>),
+    /// A list is whole: also one that is empty is news to everyone.
+    All,
+}
+
 /// Where an object is found: those of one group stand side by side.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
@@ -142,8 +150,10 @@ async fn follow<K>(
         match event {
             Ok(event) => {
                 failing = false;
-                let touched = shelf.take(place, &mut listed, event);
-                bell.ring(&touched, are_groups);
+                match shelf.take(place, &mut listed, event) {
+                    Touched::These(keys) => bell.ring(&keys, are_groups),
+                    Touched::All => bell.ring_all(),
+                }
             }
             Err(error) => {
                 if !failing {
@@ -170,11 +180,10 @@ impl<K: Resource> Shelf<K> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an event in; the keys that it touches.
-    fn take(&self, place: usize, listed: &mut BTreeMap<Key, Arc<K>>, event: Event<K>) -> Vec<Key> {
+    fn take(&self, place: usize, listed: &mut BTreeMap<Key, Arc<K>>, event: Event<K>) -> Touched {
         let mut places = self.lock();
-        let Some(known) = places.get_mut(place) else { return Vec::new() };
-        match event {
+        let Some(known) = places.get_mut(place) else { return Touched::These(Vec::new()) };
+        let keys = match event {
             Event::Init => {
                 listed.clear();
                 Vec::new()
@@ -184,12 +193,8 @@ impl<K: Resource> Shelf<K> {
                 Vec::new()
             }
             Event::InitDone => {
-                let now = std::mem::take(listed);
-                let mut touched: Vec<Key> = now.keys().cloned().collect();
-                touched
-                    .extend(known.iter().flatten().map(|(key, _)| key).filter(|key| !now.contains_key(key)).cloned());
-                *known = Some(now);
-                touched
+                *known = Some(std::mem::take(listed));
+                return Touched::All;
             }
             Event::Apply(object) => {
                 let key = Key::of(&object);
@@ -201,7 +206,8 @@ impl<K: Resource> Shelf<K> {
                 known.get_or_insert_default().remove(&key);
                 vec![key]
             }
-        }
+        };
+        Touched::These(keys)
     }
 
     /// Every object; none: some list is not whole yet.
@@ -258,6 +264,13 @@ impl Bell {
         }
     }
 
+    fn ring_all(&self) {
+        self.groups.send_modify(|count| *count += 1);
+        for bell in self.lock().values() {
+            bell.send_modify(|count| *count += 1);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<GroupId, watch::Sender<u64>>> {
         self.each.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -293,19 +306,19 @@ mod tests {
     #[test]
     fn a_list_shows_once_it_is_whole_and_stays_while_the_next_is_read() {
         let (shelf, mut listed) = (Shelf::<Pod>::new(1), BTreeMap::new());
-        let mut take = |event| shelf.take(0, &mut listed, event).len();
+        let mut take = |event| shelf.take(0, &mut listed, event);
         let orders = GroupId::new("shop", "orders");
         take(Event::Init);
         take(Event::InitApply(pod("shop", "orders", "a")));
         assert_eq!(names(shelf.of(&orders)), None, "not whole");
         take(Event::InitApply(pod("shop", "other", "x")));
-        assert_eq!(take(Event::InitDone), 2);
+        assert_eq!(take(Event::InitDone), Touched::All);
         assert_eq!(names(shelf.of(&orders)), Some(vec!["a".to_owned()]));
         // the watch broke off and is begun again
         take(Event::Init);
         assert_eq!(names(shelf.of(&orders)), Some(vec!["a".to_owned()]), "what was seen stays");
         take(Event::InitApply(pod("shop", "orders", "b")));
-        assert_eq!(take(Event::InitDone), 3, "what is gone is news as well");
+        assert_eq!(take(Event::InitDone), Touched::All, "what is gone is news as well");
         assert_eq!(names(shelf.of(&orders)), Some(vec!["b".to_owned()]));
         take(Event::Delete(pod("shop", "orders", "b")));
         assert_eq!(names(shelf.of(&orders)), Some(Vec::new()));

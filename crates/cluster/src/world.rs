@@ -2,9 +2,10 @@
 //!
 //! In: the operator's wishes. Out: what became of them. Must not: decide or retry.
 
+use crate::furnish::{self, Applied, House};
 use crate::rest::Rest;
 use crate::watches::Watches;
-use crate::{addresses, estate, events, group, lease, outward, pods, secrets};
+use crate::{addresses, dismiss, estate, events, group, lease, outward, pods, secrets};
 use bloodraven_api::MysqlFailoverGroup;
 use bloodraven_blueprint::spec;
 use bloodraven_brain::group::Outward;
@@ -13,7 +14,7 @@ use bloodraven_brain::lease::{Lease, NewLease};
 use bloodraven_brain::name::Site;
 use bloodraven_brain::time::{Boot, Now, Wall};
 use bloodraven_operator::world::{
-    Addresses, Event, Glimpse, GroupId, MissingSecret, Refused, Secrets, Unavailable, Version, World,
+    Addresses, Event, Glimpse, GroupId, MissingSecret, Refused, Secrets, Unavailable, Unfurnished, Version, World,
 };
 use kube::Client;
 use rustix::time::{ClockId, clock_gettime};
@@ -31,8 +32,8 @@ pub struct Places {
     pub pod: String,
     /// The namespaces whose groups are its business; none: all.
     pub watched: Vec<String>,
-    /// The cluster's domain, `cluster.local` as a rule.
-    pub domain: String,
+    /// What the operator itself adds to every group.
+    pub house: House,
     /// The port of its aux server.
     pub aux_port: u16,
 }
@@ -43,13 +44,20 @@ pub struct ClusterWorld {
     watches: Watches,
     places: Places,
     written: events::Written,
+    applied: Applied,
 }
 
 impl ClusterWorld {
     /// The world behind that client. Needs a running tokio; watches begin at once.
     pub fn new(client: Client, places: Places) -> Self {
         let watches = Watches::begin(&client, &places.watched);
-        Self { rest: Rest::new(client), watches, places, written: events::Written::default() }
+        Self {
+            rest: Rest::new(client),
+            watches,
+            places,
+            written: events::Written::default(),
+            applied: Applied::default(),
+        }
     }
 
     /// The group as a watch last showed it, typed. A spec that cannot be read is nobody's wish.
@@ -135,7 +143,7 @@ impl World for ClusterWorld {
 
     async fn estate(&self, group: &GroupId, sites: &[Site]) -> Result<Estate, Unavailable> {
         let uid = self.typed(group)?.metadata.uid.unwrap_or_default();
-        estate::read(&self.rest, &self.watches, group, &uid, sites, &estate::Wanted::new()).await
+        estate::read(&self.rest, &self.watches, group, &uid, sites, &self.applied.hashes(group)).await
     }
 
     async fn secrets(&self, group: &GroupId) -> Result<Secrets, MissingSecret> {
@@ -144,16 +152,31 @@ impl World for ClusterWorld {
     }
 
     async fn addresses(&self, group: &GroupId, sites: &[Site]) -> Result<BTreeMap<Site, Addresses>, Unavailable> {
-        Ok(addresses::of(group, sites, &self.places.domain))
+        Ok(addresses::of(group, sites, &self.places.house.cluster_domain))
     }
 
     async fn show(&self, group: &GroupId, outward: &Outward) -> Result<Shown, Unavailable> {
         let object = self.typed(group)?;
-        outward::show(&self.rest, &self.watches, group, &object, outward, self.now().wall).await
+        outward::show(&self.rest, &self.watches, &self.places.house, group, &object, outward, self.now().wall).await
     }
 
-    async fn roll(&self, _: &GroupId, _: &Site) -> Result<(), Refused> {
-        Err(Refused::Denied { because: "no object is rendered yet".to_owned() })
+    async fn furnish(&self, group: &GroupId, wanted: &MysqlFailoverGroup) -> Result<(), Unfurnished> {
+        furnish::furnish(&self.rest, &self.watches, &self.places.house, &self.applied, group, wanted).await
+    }
+
+    async fn dismiss(&self, group: &GroupId, patience: bool) -> Result<(), Refused> {
+        self.applied.forget(group);
+        dismiss::dismiss(&self.rest, &self.watches, group, patience).await
+    }
+
+    async fn release_orphans(&self) -> Result<(), Refused> {
+        dismiss::release_orphans(&self.rest, &self.watches).await
+    }
+
+    async fn roll(&self, group: &GroupId, site: &Site) -> Result<(), Refused> {
+        let unread = |error: Unavailable| Refused::Denied { because: error.to_string() };
+        let wanted = self.typed(group).map_err(unread)?;
+        furnish::roll(&self.rest, &self.watches, &self.places.house, group, &wanted, site).await
     }
 
     async fn release_pod(&self, group: &GroupId, uid: &str) -> Result<(), Refused> {

@@ -55,6 +55,7 @@ pub(crate) async fn keep<W: World, S: Servers>(
                 reconcile(&common, &mut attended, good, &bad.into_iter().map(|(id, _)| id).collect());
                 publish(&attended, &groups);
                 synced.send_replace(true);
+                release_orphans(&common).await;
                 AGAIN
             }
             Ok(Err(unavailable)) => {
@@ -67,6 +68,18 @@ pub(crate) async fn keep<W: World, S: Servers>(
             Ok(()) = changes.changed() => rest(SWARM).await,
             () = rest(pause) => {}
         }
+    }
+}
+
+/// By the leader alone; what fails is tried again with the next list.
+async fn release_orphans<W: World, S: Servers>(common: &Common<W, S>) {
+    if !common.leadership.holds() {
+        return;
+    }
+    let call = timeout(LIST_BOUND, common.leadership.guard(common.world.release_orphans()));
+    if let Ok(Ok(Err(refused))) = call.await {
+        tracing::warn!(error = %refused, "a pod whose group is gone cannot be released");
+        common.ears.write_failed("pod");
     }
 }
 

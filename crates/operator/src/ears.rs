@@ -3,7 +3,7 @@
 //! In: notices of the brain, the leader's state as it is, what the hands did. Out: Events to be written, metrics as text.
 //! Must not: block, decide, or be needed: an operator without ears works the same.
 
-use crate::world::{Event, GroupId};
+use crate::world::{Event, GroupId, Unfurnished};
 use bloodraven_blueprint::conditions::Hands;
 use bloodraven_brain::group::input::Saw;
 use bloodraven_brain::group::{Group, Notice};
@@ -30,6 +30,12 @@ pub trait Ears: Send + Sync + 'static {
 
     /// The group's secrets are incomplete, or none: they are fine again.
     fn secrets_missing(&self, id: &GroupId, now: Now, because: Option<&crate::world::MissingSecret>) -> Vec<Event>;
+
+    /// The group's objects are not as wanted, or none: they are.
+    fn unfurnished(&self, id: &GroupId, now: Now, because: Option<&Unfurnished>) -> Vec<Event> {
+        let _ = (id, now, because);
+        Vec::new()
+    }
 
     /// This process leads that group no more, or the group is gone: its series end.
     fn forget(&self, id: &GroupId);

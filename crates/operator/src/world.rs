@@ -17,6 +17,7 @@
 //!   [`World::groups`] and [`World::estate`] may, as long as a watch keeps it fresh.
 //! - **Calls run side by side.** One that hangs delays no other.
 
+use bloodraven_api::MysqlFailoverGroup;
 use bloodraven_brain::group::Outward;
 use bloodraven_brain::group::input::{Estate, Shown};
 use bloodraven_brain::lease::{Lease, NewLease};
@@ -103,6 +104,29 @@ pub trait World: Send + Sync + 'static {
         sites: &[Site],
     ) -> impl Future<Output = Result<BTreeMap<Site, Addresses>, Unavailable>> + Send;
 
+    /// Makes the group's objects and keeps them as this spec wants them, except that a pod that runs is left alone:
+    /// [`World::roll`] brings it on. Asked again and again; what is so already costs nothing.
+    fn furnish(
+        &self,
+        group: &GroupId,
+        wanted: &MysqlFailoverGroup,
+    ) -> impl Future<Output = Result<(), Unfurnished>> + Send {
+        let _ = (group, wanted);
+        std::future::ready(Ok(()))
+    }
+
+    /// Lets a group go that is being deleted: taints off, pods released, then its finalizer. With `patience` a taint that
+    /// cannot be taken off holds the rest up; without, the group goes all the same.
+    fn dismiss(&self, group: &GroupId, patience: bool) -> impl Future<Output = Result<(), Refused>> + Send {
+        let _ = (group, patience);
+        std::future::ready(Ok(()))
+    }
+
+    /// Releases pods that are being deleted and whose group is gone: nobody will ask for their end any more.
+    fn release_orphans(&self) -> impl Future<Output = Result<(), Refused>> + Send {
+        std::future::ready(Ok(()))
+    }
+
     /// Makes the outside look so, in the order that [`Outward`] names, as far as it can.
     fn show(&self, group: &GroupId, outward: &Outward) -> impl Future<Output = Result<Shown, Unavailable>> + Send;
 
@@ -168,6 +192,41 @@ pub enum Refused {
     Unknown {
         /// What went wrong.
         because: String,
+    },
+}
+
+/// Why a group's objects are not as wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Snafu)]
+pub enum Unfurnished {
+    /// An object of that name is another's; it is left alone.
+    #[snafu(display("{kind} {name} belongs to {owner}; rename the group, or remove that object"))]
+    Taken {
+        /// The object's kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// Whose it is.
+        owner: String,
+    },
+    /// Nobody knows which image sidecars should run.
+    #[snafu(display("{because}"))]
+    NoImage {
+        /// In words.
+        because: String,
+    },
+    /// The spec asks for something that cannot be built.
+    #[snafu(display("{because}"))]
+    Unbuildable {
+        /// The field, and what to write.
+        because: String,
+    },
+    /// The store does not take it.
+    #[snafu(display("{what}: {refused}"))]
+    Store {
+        /// Which object.
+        what: String,
+        /// Why not.
+        refused: Refused,
     },
 }
 

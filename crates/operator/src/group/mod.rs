@@ -4,6 +4,7 @@
 //! group, leader or not. Must not: let one group's trouble reach another.
 
 mod errand;
+mod furnish;
 mod heard;
 mod informer;
 mod lanes;
@@ -122,6 +123,7 @@ async fn lead_whenever_elected<W: World, S: Servers>(common: Arc<Common<W, S>>, 
         told.borrow_and_update();
         if let Some(valid) = shared.take_spec(&common) {
             let _count = Counted::new(&common.leading);
+            let _furnish = own(furnish::keep(Arc::clone(&common), Arc::clone(&shared)));
             let leader = leader::Leader::new(&common, &shared, reign, valid);
             tokio::select! {
                 () = reign_over(reigns.clone(), reign.number) => {}
@@ -129,6 +131,12 @@ async fn lead_whenever_elected<W: World, S: Servers>(common: Arc<Common<W, S>>, 
             }
             shared.retire();
             common.ears.forget(&shared.id);
+        }
+        if shared.told.borrow().deleting {
+            tokio::select! {
+                () = reign_over(reigns.clone(), reign.number) => {}
+                () = furnish::dismiss(&common, &shared) => {}
+            }
         }
         // A spec that can be taken, or the next reign.
         tokio::select! {

@@ -21,6 +21,18 @@ pub(crate) struct Valid {
     text: Value,
 }
 
+impl Valid {
+    /// The object that it was read of, typed.
+    pub(super) fn object(&self) -> &MysqlFailoverGroup {
+        &self.object
+    }
+
+    /// An admin wants nothing to change for now.
+    pub(super) fn is_paused(&self, now: Wall) -> bool {
+        self.spec.pause(now).is_some()
+    }
+}
+
 /// None: it is what was taken already.
 pub(super) fn read(
     object: &Object,

@@ -28,7 +28,7 @@ mod tests;
 pub use told::{Change, Saying, Told};
 
 use crate::ears::Ears;
-use crate::world::{Event, EventKind, GroupId, MissingSecret};
+use crate::world::{Event, EventKind, GroupId, MissingSecret, Unfurnished};
 use bloodraven_api::events::{EventReason, EventType};
 use bloodraven_blueprint::conditions::Hands;
 use bloodraven_brain::group::input::Saw;
@@ -61,6 +61,8 @@ struct Memory {
     hands: Hands,
     /// Why the spec is refused.
     refused_spec: Option<String>,
+    /// Why the objects of a group cannot be made.
+    unbuilt: Option<String>,
     /// The fences that were told, so that one that is repeated four times a second is told once.
     fences: BTreeMap<(Site, String), bloodraven_brain::time::Boot>,
 }
@@ -119,7 +121,8 @@ fn fresh(saying: Saying, now: Now, repeats: &mut Repeats) -> Option<Event> {
 impl Memory {
     /// What only the hands know.
     fn hands(&self) -> Hands {
-        let invalid_spec = self.hands.invalid_spec.clone().or_else(|| self.refused_spec.clone());
+        let unbuilt = || self.unbuilt.clone();
+        let invalid_spec = self.hands.invalid_spec.clone().or_else(|| self.refused_spec.clone()).or_else(unbuilt);
         Hands { invalid_spec, ..self.hands.clone() }
     }
 
@@ -181,6 +184,29 @@ impl Ears for Teller {
         let told = Told::new().event(reason, message).also_as_prose();
         let mut groups = self.memory();
         let memory = groups.entry(id.clone()).or_default();
+        self.hand_on(id, now, 0, told, &mut memory.repeats)
+    }
+
+    fn unfurnished(&self, id: &GroupId, now: Now, because: Option<&Unfurnished>) -> Vec<Event> {
+        let mut groups = self.memory();
+        let memory = groups.entry(id.clone()).or_default();
+        memory.unbuilt = match because {
+            // The store's trouble is not the spec's.
+            None | Some(Unfurnished::Store { .. }) => None,
+            Some(unfurnished) => Some(unfurnished.to_string()),
+        };
+        let reason = match because {
+            Some(Unfurnished::Taken { .. }) => EventReason::NameConflict,
+            Some(Unfurnished::NoImage { .. }) => EventReason::MissingSidecarImage,
+            Some(Unfurnished::Store { .. }) => {
+                self.write_failed("object");
+                return Vec::new();
+            }
+            // The condition shows it; its Event comes with the next glance.
+            Some(Unfurnished::Unbuildable { .. }) | None => return Vec::new(),
+        };
+        let message = because.map(ToString::to_string).unwrap_or_default();
+        let told = Told::new().event(reason, message).also_as_prose();
         self.hand_on(id, now, 0, told, &mut memory.repeats)
     }
 

@@ -1,0 +1,73 @@
+//! The end of a group: its taints come off, its pods are released, its object may go.
+//!
+//! In: a group that is being deleted, or pods whose group is gone. Out: nothing of it holds anybody up. Must not: delete a
+//! volume; what `volumeRetention` says is written into the claims' owners.
+
+use crate::pods;
+use crate::rest::{Fault, Rest};
+use crate::watches::Watches;
+use bloodraven_api::keys::{FINALIZER_GROUP, FINALIZER_INSTANCE, LABEL_FAILOVER_GROUP};
+use bloodraven_blueprint::objects::{NodeTaint, untaint};
+use bloodraven_operator::world::{GroupId, Refused};
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Value, json};
+
+pub(crate) async fn dismiss(rest: &Rest, watches: &Watches, group: &GroupId, patience: bool) -> Result<(), Refused> {
+    let unseen = || Refused::Denied { because: "the lists of nodes and pods are not whole yet".to_owned() };
+    let nodes: Vec<_> = watches.nodes.all().ok_or_else(unseen)?.iter().map(|node| (**node).clone()).collect();
+    for change in untaint(&group.name, &nodes) {
+        if let Err(because) = set_taints(rest, &change).await {
+            if patience {
+                return Err(Refused::Denied { because });
+            }
+            tracing::warn!(fg = %group, error = because, "a taint stays: the group goes without waiting longer");
+        }
+    }
+    for pod in watches.pods.of(group).ok_or_else(unseen)? {
+        if holds(&pod) {
+            pods::release(rest, &pod).await?;
+        }
+    }
+    let_go(rest, group).await
+}
+
+/// Bound to the version that was looked at: another's taint that came meanwhile makes it fail.
+pub(crate) async fn set_taints(rest: &Rest, change: &NodeTaint) -> Result<(), String> {
+    let NodeTaint { node, resource_version, taints, tainted: _ } = change;
+    let body = json!({ "metadata": { "resourceVersion": resource_version }, "spec": { "taints": taints } });
+    let set = rest.merge(&format!("/api/v1/nodes/{node}"), &body).await;
+    set.map(drop).map_err(|fault| format!("node {node}: {fault}"))
+}
+
+fn holds(pod: &Pod) -> bool {
+    pod.metadata.finalizers.iter().flatten().any(|it| it == FINALIZER_INSTANCE)
+}
+
+/// Takes our finalizer off the group.
+async fn let_go(rest: &Rest, group: &GroupId) -> Result<(), Refused> {
+    let path = crate::group::path(group);
+    let Some(object) = rest.get(&path).await.map_err(Fault::refused)? else { return Ok(()) };
+    let all = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let others: Vec<&Value> = all.iter().filter(|it| *it != FINALIZER_GROUP).collect();
+    if others.len() == all.len() {
+        return Ok(());
+    }
+    let change =
+        json!({ "metadata": { "resourceVersion": object["metadata"]["resourceVersion"], "finalizers": others } });
+    rest.merge(&path, &change).await.map(drop).map_err(Fault::refused)
+}
+
+/// Pods that are being deleted and whose group is gone.
+pub(crate) async fn release_orphans(rest: &Rest, watches: &Watches) -> Result<(), Refused> {
+    let (Some(pods), Some(groups)) = (watches.pods.all(), watches.groups.all()) else { return Ok(()) };
+    for pod in pods {
+        let group = pod.metadata.labels.as_ref().and_then(|labels| labels.get(LABEL_FAILOVER_GROUP));
+        let is_of = |object: &kube::api::DynamicObject| {
+            object.metadata.namespace == pod.metadata.namespace && object.metadata.name.as_ref() == group
+        };
+        if pod.metadata.deletion_timestamp.is_some() && holds(&pod) && !groups.iter().any(|object| is_of(object)) {
+            pods::release(rest, &pod).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,319 @@
+//! A group's objects: applied as the blueprint draws them, and kept so.
+//!
+//! In: the wanted group, the claims and Deployments that watches showed. Out: objects that are as wanted, or what stands in
+//! the way. Must not: touch an object that is another's, or change the template of pods that run: [`roll`] does, when it is
+//! told.
+
+use crate::estate::Wanted;
+use crate::rest::{Fault, Rest};
+use crate::secrets;
+use crate::watches::Watches;
+use bloodraven_api::keys::{FINALIZER_GROUP, SERVER_ID, SPEC_HASH};
+use bloodraven_api::{MysqlFailoverGroup, MysqlFailoverGroupSpec, names};
+use bloodraven_blueprint::objects::{self, AuthorityKeys, KEY_BYTES, OperatorAccount, Plan, Surroundings};
+use bloodraven_brain::name::Site;
+use bloodraven_operator::world::{GroupId, Refused, Unfurnished};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{Metadata, Resource};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What the operator itself adds to every group.
+#[derive(Clone, Debug)]
+pub struct House {
+    /// The operator's own image, where it is known.
+    pub own_image: Option<String>,
+    /// Where sidecars ask, `host:port`.
+    pub operator_address: String,
+    /// The domain of the cluster's Services.
+    pub cluster_domain: String,
+}
+
+/// What was applied last, so that what is so already costs nothing. Forgotten after [`LOOKS_AGAIN`] rounds: an object that
+/// somebody took away or changed comes back.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    groups: Mutex<BTreeMap<GroupId, Last>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Last {
+    texts: BTreeMap<String, Value>,
+    rounds: u32,
+    hashes: Wanted,
+}
+
+/// Rounds come every 10 s without a change.
+const LOOKS_AGAIN: u32 = 6;
+
+/// Everything of one group.
+pub(crate) async fn furnish(
+    rest: &Rest,
+    watches: &Watches,
+    house: &House,
+    applied: &Applied,
+    group: &GroupId,
+    wanted: &MysqlFailoverGroup,
+) -> Result<(), Unfurnished> {
+    if let Some(field) = not_yet(&wanted.spec) {
+        let because = format!("spec.{field}: this operator does not look after it yet; remove it");
+        return Err(Unfurnished::Unbuildable { because });
+    }
+    let surroundings = surroundings(rest, watches, house, group, wanted).await?;
+    let plan = Plan::new(wanted, &surroundings).map_err(|error| unbuildable(&error))?;
+    let mut round = Round { rest, plan: &plan, last: applied.begin(group) };
+    hold_group(rest, group, wanted).await?;
+    make_key(rest, &plan, group).await?;
+    if surroundings.operator_account == OperatorAccount::Dsn {
+        let account = secrets::operator_account(rest, group, &wanted.spec).await.map_err(|error| unread(&error))?;
+        round.apply(&objects::operator_account(&plan, &account.user, &account.password)).await?;
+    }
+    let claims = watches.claims.of(group).unwrap_or_default();
+    for site in plan.sites() {
+        let name = names::site_data(group.name.as_ref(), site.name());
+        let present = claims.iter().find(|claim| claim.metadata.name.as_deref() == Some(&name));
+        let claim = objects::claim(&plan, site, present.map(|claim| &**claim)).map_err(|error| unbuildable(&error))?;
+        round.apply(&claim).await?;
+    }
+    let all = objects::objects(&plan);
+    for object in &all.config_maps {
+        round.apply(object).await?;
+    }
+    for object in &all.services {
+        round.apply(object).await?;
+    }
+    for object in &all.disruption_budgets {
+        round.apply(object).await?;
+    }
+    if let Some(certificate) = &all.certificate {
+        round
+            .apply_as("/apis/cert-manager.io/v1", "certificates", "Certificate", &certificate.metadata, certificate)
+            .await?;
+    }
+    let running = watches.deployments.of(group).unwrap_or_default();
+    for object in &all.deployments {
+        if may_apply(&running, object) {
+            round.apply(object).await?;
+        }
+    }
+    round.last.hashes = hashes(&plan, &all.deployments);
+    applied.end(group, round.last);
+    Ok(())
+}
+
+/// Brings the site's template to what was furnished last.
+pub(crate) async fn roll(
+    rest: &Rest,
+    watches: &Watches,
+    house: &House,
+    group: &GroupId,
+    wanted: &MysqlFailoverGroup,
+    site: &Site,
+) -> Result<(), Refused> {
+    let denied = |error: Unfurnished| Refused::Denied { because: error.to_string() };
+    let surroundings = surroundings(rest, watches, house, group, wanted).await.map_err(denied)?;
+    let plan = Plan::new(wanted, &surroundings).map_err(|error| denied(unbuildable(&error)))?;
+    let Some(site) = plan.sites().iter().find(|it| it.name() == site.as_str()) else {
+        return Err(Refused::Denied { because: format!("{site} is not in the spec any more") });
+    };
+    let mut round = Round { rest, plan: &plan, last: Last::default() };
+    round.apply(&objects::deployment(&plan, site)).await.map_err(|error| match error {
+        Unfurnished::Store { refused, .. } => refused,
+        other => denied(other),
+    })
+}
+
+impl Applied {
+    fn begin(&self, group: &GroupId) -> Last {
+        let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = groups.get(group).cloned().unwrap_or_default();
+        last.rounds += 1;
+        if last.rounds > LOOKS_AGAIN {
+            last = Last { hashes: last.hashes, ..Last::default() };
+        }
+        last
+    }
+
+    fn end(&self, group: &GroupId, last: Last) {
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner).insert(group.clone(), last);
+    }
+
+    pub(crate) fn forget(&self, group: &GroupId) {
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner).remove(group);
+    }
+
+    /// What each site's pods should be.
+    pub(crate) fn hashes(&self, group: &GroupId) -> Wanted {
+        let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        groups.get(group).map(|last| last.hashes.clone()).unwrap_or_default()
+    }
+}
+
+/// One pass over a group's objects.
+struct Round<'a> {
+    rest: &'a Rest,
+    plan: &'a Plan<'a>,
+    last: Last,
+}
+
+impl Round<'_> {
+    async fn apply<K>(&mut self, object: &K) -> Result<(), Unfurnished>
+    where
+        K: Resource + Serialize + Metadata<Ty = ObjectMeta>,
+    {
+        let api =
+            if K::GROUP.is_empty() { format!("/api/{}", K::VERSION) } else { format!("/apis/{}", K::API_VERSION) };
+        self.apply_as(&api, K::URL_PATH_SEGMENT, K::KIND, object.metadata(), object).await
+    }
+
+    async fn apply_as(
+        &mut self,
+        api: &str,
+        plural: &str,
+        kind: &str,
+        metadata: &ObjectMeta,
+        object: &impl Serialize,
+    ) -> Result<(), Unfurnished> {
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let path = format!("{api}/namespaces/{}/{plural}/{name}", self.plan.namespace());
+        let what = || format!("{kind} {name}");
+        let text = serde_json::to_value(object)
+            .map_err(|error| Unfurnished::Unbuildable { because: format!("{}: {error}", what()) })?;
+        if self.last.texts.get(&path) == Some(&text) {
+            return Ok(());
+        }
+        let present = self.rest.get(&path).await.map_err(|fault| stopped(what(), fault))?;
+        let present: ObjectMeta =
+            present.map(|it| serde_json::from_value(it["metadata"].clone()).unwrap_or_default()).unwrap_or_default();
+        if let Some(owner) = objects::metadata::foreign(self.plan, &present) {
+            return Err(Unfurnished::Taken { kind: kind.to_owned(), name: name.to_owned(), owner });
+        }
+        self.rest.apply(&path, &text).await.map_err(|fault| stopped(what(), fault))?;
+        self.last.texts.insert(path, text);
+        Ok(())
+    }
+}
+
+/// What is asked for and nobody would do: better refused than silently left undone.
+fn not_yet(spec: &MysqlFailoverGroupSpec) -> Option<&'static str> {
+    let asked = [
+        ("dragonfly", spec.dragonfly.as_ref().is_some_and(|cache| cache.enabled)),
+        ("backup", spec.backup.is_some()),
+        ("initFromBackup", spec.init_from_backup.is_some()),
+        ("restoreInPlace", spec.restore_in_place.is_some()),
+    ];
+    asked.into_iter().find(|(_, asked)| *asked).map(|(field, _)| field)
+}
+
+/// A Deployment that is not there, or whose template is the same: anything else is a roll-out.
+fn may_apply(running: &[Arc<Deployment>], wanted: &Deployment) -> bool {
+    let hash = |it: &Deployment| it.metadata.annotations.as_ref().and_then(|all| all.get(SPEC_HASH)).cloned();
+    let present = running.iter().find(|it| it.metadata.name == wanted.metadata.name);
+    present.is_none_or(|present| hash(present) == hash(wanted))
+}
+
+fn hashes(plan: &Plan<'_>, deployments: &[Deployment]) -> Wanted {
+    let sites = plan.sites().iter().map(|site| Site::new(site.name()));
+    let hash = |it: &Deployment| it.metadata.annotations.as_ref().and_then(|all| all.get(SPEC_HASH)).cloned();
+    sites.zip(deployments).filter_map(|(site, it)| Some((site, hash(it)?))).collect()
+}
+
+/// What does not stand in the group's object.
+async fn surroundings(
+    rest: &Rest,
+    watches: &Watches,
+    house: &House,
+    group: &GroupId,
+    wanted: &MysqlFailoverGroup,
+) -> Result<Surroundings, Unfurnished> {
+    let unseen = || Unfurnished::Store {
+        what: "claims and deployments".to_owned(),
+        refused: Refused::Denied { because: "their lists are not whole yet".to_owned() },
+    };
+    let claims = watches.claims.of(group).ok_or_else(unseen)?;
+    watches.deployments.of(group).ok_or_else(unseen)?;
+    let (operator_account, replication_account) =
+        secrets::shape(rest, group, &wanted.spec).await.map_err(|error| unread(&error))?;
+    let sites: Vec<&str> = wanted.spec.sites.iter().map(|site| site.name.as_str()).collect();
+    let House { own_image, operator_address, cluster_domain } = house.clone();
+    Ok(Surroundings {
+        own_image,
+        operator_address,
+        cluster_domain,
+        operator_account,
+        replication_account,
+        server_ids: objects::server_ids(&group.name, &sites, &remembered(group, &claims, &sites)),
+    })
+}
+
+/// The server ids that claims carry.
+fn remembered(group: &GroupId, claims: &[Arc<PersistentVolumeClaim>], sites: &[&str]) -> BTreeMap<String, u32> {
+    let id = |site: &str| {
+        let name = names::site_data(&group.name, site);
+        let claim = claims.iter().find(|claim| claim.metadata.name.as_deref() == Some(&name))?;
+        claim.metadata.annotations.as_ref()?.get(SERVER_ID)?.parse().ok()
+    };
+    sites.iter().filter_map(|site| Some(((*site).to_owned(), id(site)?))).collect()
+}
+
+/// The group's object must not go before it was let go in order.
+async fn hold_group(rest: &Rest, group: &GroupId, wanted: &MysqlFailoverGroup) -> Result<(), Unfurnished> {
+    let finalizers = wanted.metadata.finalizers.clone().unwrap_or_default();
+    if finalizers.iter().any(|it| it == FINALIZER_GROUP) {
+        return Ok(());
+    }
+    let path = crate::group::path(group);
+    let what = || "finalizer of the group".to_owned();
+    // From the store itself: the list is written whole, bound to the version that was read.
+    let Some(object) = rest.get(&path).await.map_err(|fault| stopped(what(), fault))? else { return Ok(()) };
+    let mut finalizers = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let deleting = object["metadata"]["deletionTimestamp"].is_string();
+    if deleting || finalizers.iter().any(|it| it == FINALIZER_GROUP) {
+        return Ok(());
+    }
+    finalizers.push(json!(FINALIZER_GROUP));
+    let change = json!({ "metadata": {
+        "resourceVersion": object["metadata"]["resourceVersion"], "finalizers": finalizers } });
+    rest.merge(&path, &change).await.map(drop).map_err(|fault| stopped(what(), fault))
+}
+
+/// The group's signing key, made once: one that is there is never written over.
+async fn make_key(rest: &Rest, plan: &Plan<'_>, group: &GroupId) -> Result<(), Unfurnished> {
+    let folder = format!("/api/v1/namespaces/{}/secrets", group.namespace);
+    let name = names::authority(&group.name);
+    let what = || format!("Secret {name}");
+    if rest.get(&format!("{folder}/{name}")).await.map_err(|fault| stopped(what(), fault))?.is_some() {
+        return Ok(());
+    }
+    let mut current = [0; KEY_BYTES];
+    getrandom::fill(&mut current)
+        .map_err(|error| stopped(what(), Fault::Lost { because: format!("no randomness: {error}") }))?;
+    let secret = objects::authority(plan, &AuthorityKeys { current, previous: None });
+    let secret = serde_json::to_value(&secret)
+        .map_err(|error| Unfurnished::Unbuildable { because: format!("{}: {error}", what()) })?;
+    match rest.create(&folder, &secret).await {
+        // Somebody was first: theirs counts.
+        Ok(_) | Err(Fault::Answer { code: 409, .. }) => Ok(()),
+        Err(fault) => Err(stopped(what(), fault)),
+    }
+}
+
+fn stopped(what: String, fault: Fault) -> Unfurnished {
+    Unfurnished::Store { what, refused: fault.refused() }
+}
+
+fn unread(error: &bloodraven_operator::world::MissingSecret) -> Unfurnished {
+    Unfurnished::Store { what: "secrets".to_owned(), refused: Refused::Denied { because: error.to_string() } }
+}
+
+fn unbuildable(error: &objects::Error) -> Unfurnished {
+    let because = error.to_string();
+    match error {
+        objects::Error::NoSidecarImage => Unfurnished::NoImage { because },
+        _ => Unfurnished::Unbuildable { because },
+    }
+}

@@ -1,0 +1,82 @@
+//! A group's objects: made and kept as its spec wants them, by the leader; taken care of when the group goes.
+//!
+//! In: the last spec that could be taken, the group's object as it changes. Out: calls to the world, and word of what stands
+//! in the way. Must not: touch anything while the group is paused, or make anything for a group that is being deleted.
+
+use super::{Common, Shared, lock};
+use crate::servers::Servers;
+use crate::tasks::rest;
+use crate::world::{Event, EventKind, World};
+use bloodraven_api::events::EventReason;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// All objects of one group; each call to the store is short.
+const FURNISH_BOUND: Duration = Duration::from_secs(30);
+
+/// Without a word of a change it is looked again after so long: an object that somebody took away comes back.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// After something that stood in the way, and between two looks: changes come in swarms.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Runs for one reign.
+pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared: Arc<Shared>) {
+    let mut told = shared.told.clone();
+    let mut secrets = shared.secrets.subscribe();
+    let mut trouble = None;
+    loop {
+        let object = Arc::clone(&told.borrow_and_update());
+        secrets.borrow_and_update();
+        let valid = lock(&shared.valid).clone();
+        let wanted = valid.filter(|valid| !object.deleting && !valid.is_paused(common.world.now().wall));
+        if let Some(valid) = wanted {
+            let call = common.leadership.guard(common.world.furnish(&shared.id, valid.object()));
+            let found = match timeout(FURNISH_BOUND, call).await {
+                Ok(Ok(Ok(()))) => None,
+                Ok(Ok(Err(unfurnished))) => Some(unfurnished),
+                // Nobody answers, or this process leads no more: neither is the spec's fault.
+                Ok(Err(_)) | Err(_) => trouble.clone(),
+            };
+            if found != trouble {
+                let now = common.world.now();
+                shared.write(common.ears.unfurnished(&shared.id, now, found.as_ref()));
+                trouble = found;
+            }
+        }
+        tokio::select! {
+            Ok(()) = told.changed() => rest(SOON).await,
+            Ok(()) = secrets.changed() => rest(SOON).await,
+            () = rest(if trouble.is_some() { SOON } else { AGAIN }) => {}
+        }
+    }
+}
+
+/// The group is being deleted: it is let go in order, and then its object may go. Runs until that is done or the reign is
+/// over.
+pub(super) async fn dismiss<W: World, S: Servers>(common: &Common<W, S>, shared: &Shared) {
+    shared.write(vec![Event {
+        kind: EventKind::Normal,
+        reason: EventReason::GracefulShutdown.as_str().to_owned(),
+        message: "the group is being deleted: taints are removed, then its objects go".to_owned(),
+        at: common.world.now().wall,
+    }]);
+    let began = common.world.now().boot;
+    loop {
+        let patience = common.world.now().boot.since(began).0 < PATIENCE_MS;
+        let call = common.leadership.guard(common.world.dismiss(&shared.id, patience));
+        match timeout(FURNISH_BOUND, call).await {
+            Ok(Ok(Ok(()))) => return,
+            Ok(Ok(Err(refused))) => {
+                tracing::warn!(fg = %shared.id, error = %refused, "the group cannot be let go yet");
+                common.ears.write_failed("dismissal");
+            }
+            Ok(Err(_)) | Err(_) => {}
+        }
+        rest(SOON).await;
+    }
+}
+
+/// So long the taints are tried to be removed; then the group goes without that.
+const PATIENCE_MS: u64 = 60_000;
