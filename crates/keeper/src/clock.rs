@@ -15,6 +15,12 @@ pub(crate) fn wall() -> u64 {
     seconds(time).saturating_mul(1_000_000_000).saturating_add(nanoseconds(time))
 }
 
+/// A span of time, for a wait.
+pub(crate) fn milliseconds(count: u64) -> Timespec {
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    Timespec { tv_sec: count / 1000, tv_nsec: count % 1000 * 1_000_000 }
+}
+
 fn seconds(time: Timespec) -> u64 {
     u64::try_from(time.tv_sec).unwrap_or_default()
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Error {
     /// The command line cannot be used.
     Usage(String),
-    /// Another keeper has this state folder.
+    /// Another keeper has this lock.
     Taken(PathBuf),
     /// Something cannot be done with a file or folder.
     File { doing: &'static str, path: PathBuf, source: io::Error },
@@ -44,7 +44,7 @@ impl fmt::Display for Error {
         match self {
             Self::Usage(why) => write!(f, "{why}; usage: {}", crate::args::USAGE),
             Self::Taken(path) => {
-                write!(f, "{}: another keeper, or its mysqld, still has this folder; end it first", path.display())
+                write!(f, "{}: another keeper, or its mysqld, still holds this lock; end it first", path.display())
             }
             Self::File { doing, path, source } => write!(f, "cannot {doing} {}: {source}", path.display()),
             Self::Credentials { path, why } => write!(f, "{}: {why}", path.display()),

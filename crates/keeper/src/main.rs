@@ -5,7 +5,7 @@
 //! use a network; let mysqld outlive it, or a permit outlive its deadline.
 //!
 //! Reading order: [`state`] decides, [`server`] does; [`first_boot`] and [`accounts`] are what a start needs;
-//! [`clients`], [`process`], [`signals`], [`watch`], [`log`] and [`clock`] are the hands.
+//! [`clients`], [`lock`], [`process`], [`signals`], [`watch`], [`log`] and [`clock`] are the hands.
 
 mod accounts;
 mod args;
@@ -13,6 +13,7 @@ mod clients;
 mod clock;
 mod error;
 mod first_boot;
+mod lock;
 mod log;
 mod process;
 mod server;

@@ -12,16 +12,15 @@ use std::os::unix::fs::OpenOptionsExt as _;
 
 use bloodraven_keeper::protocol::{Line, Password, Reply, Request, StartId};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::Signal;
 use rustix::rand::{GetRandomFlags, getrandom};
-use rustix::time::Timespec;
 
 use crate::accounts::{Credentials, Root, init_file};
 use crate::args::{Args, argument};
 use crate::clients::Clients;
 use crate::error::Error;
 use crate::first_boot::{self, Folders, Plan, plan};
+use crate::lock::Locks;
 use crate::log::{Entry, Level, Log};
 use crate::state::{Effect, Server, State};
 use crate::watch::Watch;
@@ -40,9 +39,6 @@ const IDLE: u64 = 10_000;
 /// How long the last answers may take when the keeper ends.
 const FAREWELL: u64 = 500;
 
-/// How long another keeper of the same folder, or its dying mysqld, is waited for.
-const PREDECESSOR: u64 = 10_000;
-
 /// The keeper.
 pub(crate) struct Keeper<'a> {
     args: &'a Args,
@@ -52,8 +48,7 @@ pub(crate) struct Keeper<'a> {
     clients: Clients,
     watch: Option<Watch>,
     end: Option<u8>,
-    /// Held by the keeper and inherited by mysqld: whoever comes next knows that both are gone.
-    _lock: File,
+    locks: Locks,
 }
 
 /// Keeps mysqld until it ends, and gives the code to end with.
@@ -61,10 +56,10 @@ pub(crate) fn keep(args: &Args, log: &mut Log) -> Result<u8, Error> {
     signals::listen().map_err(Error::system("handle signals"))?;
     let folders = Folders::open(&args.datadir, &args.state)?;
     std::fs::create_dir_all(&args.run).map_err(Error::file("make", &args.run))?;
-    let lock = lock(args)?;
+    let locks = Locks::take(&args.state, &args.socket)?;
     let clients = Clients::open(&args.socket)?;
     let (state, watch, end) = (State::new(), None, None);
-    let mut keeper = Keeper { args, log, folders, state, clients, watch, end, _lock: lock };
+    let mut keeper = Keeper { args, log, folders, state, clients, watch, end, locks };
     keeper.boot()?;
     while keeper.end.is_none() {
         keeper.turn()?;
@@ -91,7 +86,7 @@ impl Keeper<'_> {
             self.folders.empty()?;
         }
         self.say(Level::Info, "Initialising", "initialising the data folder");
-        let pid = process::spawn(&self.args.mysqld, [OsStr::new("--initialize-insecure")])
+        let pid = process::spawn(&self.args.mysqld, [OsStr::new("--initialize-insecure")], self.locks.all())
             .map_err(Error::system("start mysqld --initialize-insecure"))?;
         self.state.initialising(pid);
         Ok(())
@@ -115,7 +110,7 @@ impl Keeper<'_> {
             .ok();
         let init = argument("--init-file=", path.as_os_str());
         let more = FENCE.iter().map(OsStr::new).chain([init.as_os_str()]);
-        let pid = process::spawn(&self.args.mysqld, more).map_err(Error::system("start mysqld"))?;
+        let pid = process::spawn(&self.args.mysqld, more, self.locks.all()).map_err(Error::system("start mysqld"))?;
         let mut effects = Vec::new();
         self.state.started(Server::new(pid, start_id()?, clock::boot(), opener), &mut effects);
         if self.watch.is_none() {
@@ -186,7 +181,7 @@ impl Keeper<'_> {
         fds.extend(own.into_iter().flatten().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         self.clients.interests(&mut fds);
         // A signal ends it, too; whatever it says, everything is looked at afterwards.
-        let _ = poll(&mut fds, Some(&milliseconds(sleep)));
+        let _ = poll(&mut fds, Some(&clock::milliseconds(sleep)));
     }
 
     /// Hears the clients and answers them.
@@ -276,7 +271,7 @@ impl Keeper<'_> {
             }
             let mut fds = Vec::new();
             self.clients.interests(&mut fds);
-            let _ = poll(&mut fds, Some(&milliseconds(left.min(50))));
+            let _ = poll(&mut fds, Some(&clock::milliseconds(left.min(50))));
         }
     }
 
@@ -290,26 +285,6 @@ impl Drop for Keeper<'_> {
         // Also after an error: nothing can be done about a file that does not go.
         let _ = first_boot::remove(&self.args.init_file());
     }
-}
-
-/// Waits for the lock of the state folder, and leaves it to every child.
-fn lock(args: &Args) -> Result<File, Error> {
-    let path = args.state.join("keeper.lock");
-    let lock = File::create(&path).map_err(Error::file("make", &path))?;
-    let until = clock::boot().saturating_add(PREDECESSOR);
-    while lock.try_lock().is_err() {
-        if clock::boot() >= until || signals::told_to_end() {
-            return Err(Error::Taken(args.state.clone()));
-        }
-        let _ = poll(&mut [], Some(&milliseconds(20)));
-    }
-    fcntl_setfd(&lock, FdFlags::empty()).map_err(|error| Error::file("lock", &path)(error.into()))?;
-    Ok(lock)
-}
-
-fn milliseconds(count: u64) -> Timespec {
-    let count = i64::try_from(count).unwrap_or(i64::MAX);
-    Timespec { tv_sec: count / 1000, tv_nsec: count % 1000 * 1_000_000 }
 }
 
 fn random<const N: usize>() -> Result<[u8; N], Error> {

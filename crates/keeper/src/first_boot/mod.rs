@@ -173,4 +173,6 @@ fn sync(folder: &Path) -> Result<(), Error> {
 }
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;

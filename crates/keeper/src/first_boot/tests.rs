@@ -1,21 +1,9 @@
 //! The table of decisions, and the steps on real folders.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
+use super::testing::Place;
 use super::*;
 
-/// A folder that is removed in the end.
-struct Place(PathBuf);
-
 impl Place {
-    fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("keeper-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
     fn folders(&self) -> Folders {
         Folders::open(&self.0.join("data"), &self.0.join("state")).unwrap()
     }
@@ -28,12 +16,6 @@ impl Place {
 
     fn has(&self, name: &str) -> bool {
         self.0.join(name).exists()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

@@ -11,6 +11,7 @@
 mod text;
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 /// The longest line in bytes, its end included.
 pub const MAX_LINE: usize = 4096;
@@ -20,6 +21,13 @@ pub const DEAD_MAN: u64 = 2500;
 
 /// How long the keeper waits for `fenced` after it said `!stopping`, in milliseconds.
 pub const FENCE_WAIT: u64 = 5000;
+
+/// The lock that the keeper of that socket holds, and every process that it started: it is taken before the socket is
+/// there, and the kernel frees it when the last of them is gone. Whoever saw it held during a session, and gets it
+/// afterwards, knows that the keeper of that session and its mysqld have ended.
+pub fn lock_of(socket: &Path) -> PathBuf {
+    socket.with_file_name("mysqld.lock")
+}
 
 /// Names one start of mysqld: random, 53 bits (exact in any JSON reader), never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -314,6 +314,10 @@ impl Actor {
                 self.parts.teller.prose(Level::Info, "the keeper's session stands", None);
             }
             Word::Lost => self.parts.teller.prose(Level::Warn, "the keeper's session is lost", None),
+            Word::Ended => {
+                self.parts.teller.prose(Level::Warn, "the keeper and its mysqld have ended", None);
+                self.step(Input::Keeper(KeeperFact { running: None, permit: None }));
+            }
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! a bound, keep a request for a later session (a permit asked of one keeper must not reach the next), or mix up two
 //! answers: a session in which one is overdue is given up.
 
+mod life;
 mod session;
 
 use bloodraven_brain::fence::Permit;
@@ -19,8 +20,9 @@ use tokio::time::timeout;
 /// How many requests may wait to be sent. The sidecar asks a few times a second; a keeper that lets dozens wait hangs.
 const WAITING: usize = 32;
 
-/// The first wait before the session is made again, and the longest.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+/// The first wait before the session is made again, and the longest. Whether the keeper has ended is looked at as often:
+/// a move may wait for it.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(100));
 
 /// What the keeper says by itself, or when it is asked how mysqld is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub(crate) enum Word {
     Connected,
     /// The session ended; what became of mysqld is not known.
     Lost,
+    /// The keeper of the last session and every mysqld that it started have ended.
+    Ended,
 }
 
 /// A request on its way to the session.

@@ -3,6 +3,7 @@
 //! In: lines and requests. Out: lines, answers, words. Must not: read a line longer than the protocol allows, or go on when
 //! an answer is overdue.
 
+use super::life::Life;
 use super::{Answer, Asked, BACKOFF, Known, Word};
 use bloodraven_brain::message::StartId;
 use bloodraven_keeper::protocol::{Line, MAX_LINE, Reply, Request, Unasked};
@@ -29,15 +30,21 @@ pub(super) async fn keep(
     known: Known,
 ) {
     let mut wait = BACKOFF.0;
+    let mut life = None;
     loop {
         if let Some(mut session) = greet(&socket).await {
             wait = BACKOFF.0;
+            life = Life::held(&socket).await;
             let _ = words.send(Word::Connected).await;
             let end = session.run(&mut requests, &words, &known).await;
             let _ = words.send(Word::Lost).await;
             if end == End::OfThisProcess {
                 return;
             }
+        }
+        if life.take_if(|life| life.is_over()).is_some() {
+            known.set(None);
+            let _ = words.send(Word::Ended).await;
         }
         if !pause(wait, &mut requests).await {
             return;

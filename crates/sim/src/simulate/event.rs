@@ -58,6 +58,8 @@ pub(super) enum Event {
     DeadMan(usize, u64),
     /// The keeper tells its sidecar about mysqld.
     KeeperSays(usize, u32),
+    /// The sidecar finds the lock of that life of its keeper free.
+    KeeperGone(usize, u32),
     /// A sidecar begins.
     SidecarBegins(usize, u32),
     /// A sidecar's tick.

@@ -91,6 +91,7 @@ impl World {
         pod.keeper.life += 1;
         pod.keeper.permit = None;
         pod.keeper.session = None;
+        pod.keeper.known_by = None;
         self.pods[p].keeper.goes_on();
         self.start_server(p);
     }
@@ -137,12 +138,28 @@ impl World {
         pod.keeper.permit = None;
         pod.keeper.session = None;
         pod.keeper.goes_on();
+        let keeper_life = pod.keeper.life;
         let left = pod.server.end();
         self.unanswered(p, left);
+        let at = self.soon(20 * MS, 300 * MS);
+        self.queue.push(at, Event::KeeperGone(p, keeper_life));
         if again {
             let at = self.soon(RESTART.0, RESTART.1);
             self.queue.push(at, Event::KeeperBegins(p));
         }
+    }
+
+    /// The sidecar that had a session finds the keeper's lock free, unless the next keeper has it already.
+    pub(super) fn keeper_gone(&mut self, p: usize, keeper_life: u32) {
+        let pod = &mut self.pods[p];
+        let known = pod.keeper.known_by.filter(|_| !pod.keeper.up && pod.keeper.life == keeper_life);
+        if !known.is_some_and(|life| self.sidecar_lives(p, life)) {
+            return;
+        }
+        if self.pods[p].side.paused {
+            return self.pods[p].side.inbox.push(Event::KeeperGone(p, keeper_life));
+        }
+        self.sidecar_step(p, Input::Keeper(KeeperFact { running: None, permit: None }));
     }
 
     /// Who waited for a statement hears that the connection broke.
@@ -194,6 +211,7 @@ impl World {
             return self.pods[p].keeper.inbox.push(Event::KeeperSays(p, life));
         }
         self.pods[p].keeper.session = Some(life);
+        self.pods[p].keeper.known_by = Some(life);
         let fact = self.keeper_fact(p);
         self.sidecar_step(p, Input::Keeper(fact));
     }

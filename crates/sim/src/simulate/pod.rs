@@ -44,6 +44,8 @@ pub(super) struct Keeper {
     pub(super) permit: Option<Permit>,
     /// The sidecar's life that it listens to.
     pub(super) session: Option<u32>,
+    /// The sidecar's life that has seen this keeper hold its lock.
+    pub(super) known_by: Option<u32>,
     /// It stands still.
     pub(super) paused: bool,
     /// What came while it stood still.

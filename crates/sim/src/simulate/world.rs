@@ -284,6 +284,7 @@ impl World {
             Event::KeeperBegins(pod) => self.keeper_begins(pod),
             Event::DeadMan(pod, start) => self.dead_man(pod, start),
             Event::KeeperSays(pod, life) => self.keeper_says(pod, life),
+            Event::KeeperGone(pod, life) => self.keeper_gone(pod, life),
             Event::SidecarBegins(pod, life) => self.sidecar_begins(pod, life),
             Event::SidecarTick(pod, life) => self.sidecar_tick(pod, life),
             Event::SidecarTimer(pod, life, at) => self.sidecar_timer(pod, life, at),

@@ -5,6 +5,7 @@ use crate::keeper::Keeper;
 use crate::testing::Folder;
 use bloodraven_brain::fence::Permit;
 use bloodraven_brain::time::Boot;
+use std::fs::File;
 use tokio::io::{Lines, split};
 use tokio::net::UnixListener;
 use tokio::net::UnixStream as Stream;
@@ -37,7 +38,7 @@ impl Played {
 }
 
 struct Bench {
-    _folder: Folder,
+    folder: Folder,
     listener: UnixListener,
     keeper: Keeper,
     words: mpsc::Receiver<Word>,
@@ -51,7 +52,14 @@ impl Bench {
         let listener = UnixListener::bind(&socket).expect("a socket");
         let (tell, words) = mpsc::channel(8);
         let (keeper, work) = Keeper::at(socket, tell);
-        Self { _folder: folder, listener, keeper, words, work: tokio::spawn(work) }
+        Self { folder, listener, keeper, words, work: tokio::spawn(work) }
+    }
+
+    /// The lock, as the keeper and its mysqld hold it.
+    fn lock(&self) -> File {
+        let lock = File::create(self.folder.path().join("mysqld.lock")).expect("a file");
+        lock.try_lock().expect("nobody has it");
+        lock
     }
 
     async fn word(&mut self) -> Word {
@@ -163,4 +171,40 @@ async fn a_keeper_that_hangs_is_given_up_and_greeted_again() {
     assert_eq!(bench.word().await, Word::Connected);
     assert_eq!(bench.word().await, Word::Lost);
     let _next = Played::accept(&bench.listener).await;
+}
+
+/// The session ends first, then the keeper, then the last process that it started.
+#[tokio::test]
+async fn the_end_of_keeper_and_mysqld_is_told_when_both_are_gone() {
+    let mut bench = Bench::new();
+    let keeper = bench.lock();
+    let mysqld = keeper.try_clone().expect("a second holder");
+    let played = Played::accept(&bench.listener).await;
+    assert_eq!(bench.word().await, Word::Connected);
+    drop(played);
+    assert_eq!(bench.word().await, Word::Lost);
+    drop(keeper);
+    // A session comes and goes: time enough to tell too early.
+    drop(Played::accept(&bench.listener).await);
+    assert_eq!(bench.word().await, Word::Connected);
+    assert_eq!(bench.word().await, Word::Lost, "mysqld still has the lock");
+    drop(mysqld);
+    assert_eq!(bench.word().await, Word::Ended);
+    bench.lock().unlock().expect("the next keeper is not kept out");
+}
+
+/// A lock that nobody held while the keeper surely lived says nothing about its end; neither does a missing one.
+#[tokio::test]
+async fn a_lock_that_was_not_seen_held_proves_nothing() {
+    for made in [false, true] {
+        let mut bench = Bench::new();
+        if made {
+            drop(bench.lock());
+        }
+        for _ in 0..2 {
+            drop(Played::accept(&bench.listener).await);
+            assert_eq!(bench.word().await, Word::Connected);
+            assert_eq!(bench.word().await, Word::Lost);
+        }
+    }
 }
