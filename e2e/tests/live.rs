@@ -99,6 +99,8 @@ scenarios! { ours:
     sidecar_killed_then_isolated = "sidecar-killed-then-isolated";
     sidecar_killed_and_back = "sidecar-killed";
     keeper_killed = "keeper-killed";
+    keeper_killed_and_away = "keeper-gone";
+    divergent_site_recloned = "reclone-divergent";
     graceful_stop_of_the_primary = "graceful-stop";
     primary_pod_replaced = "pod-replaced";
     primary_loses_its_volume = "primary-wiped";

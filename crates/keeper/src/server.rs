@@ -1,7 +1,7 @@
 //! The loop: waits, looks at the clock, and carries out what the state decides.
 //!
 //! In: signals, ended children, clients, time. Out: mysqld started, stopped, killed; answers. Must not: wait for
-//! anything but the poll; touch a disk while mysqld runs; look at a client before it looked at the clock.
+//! anything but the poll; touch a disk while a permit stands; look at a client before it looked at the clock.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -77,7 +77,11 @@ impl Keeper<'_> {
             return self.start();
         }
         if found.filled {
-            self.say(Level::Warn, "FirstBootAgain", "the first boot was not finished: emptying the data folder");
+            self.say(
+                Level::Warn,
+                "FirstBootAgain",
+                "the first boot was not finished, or is to be done anew: emptying the data folder",
+            );
         } else if found.done {
             self.say(Level::Warn, "DataLost", "the data folder is empty although it was initialised before");
         }
@@ -221,6 +225,10 @@ impl Keeper<'_> {
                     self.end = Some(code);
                 }
                 Effect::Start => self.start()?,
+                // Before anything is stopped: whatever happens from here on, the next start empties. What cannot be noted ends the keeper,
+                // and the data stays.
+                Effect::MarkForEmptying => self.folders.begin()?,
+                Effect::FirstBootAgain => self.boot()?,
                 Effect::RemoveInitFile => {
                     self.watch = None;
                     // mysqld may be running: this is no reason to end it.

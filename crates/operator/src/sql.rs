@@ -70,7 +70,7 @@ async fn perform(at: &Server, wanted: Wanted, task: &Task, deadline: Deadline) -
             let done = mysql::repoint(&server, wanted, &source, contained_in, deadline).await?;
             Ok(read(at, done.reading()))
         }
-        Task::Clone { donor, over } => {
+        Task::Clone { donor, over, asked: _ } => {
             let Some(donor) = clone_donor(at, donor) else { return Ok(no_account(donor)) };
             let spared = spared(at);
             let order = mysql::CloneOrder { donor: &donor, over: over.as_deref(), spared: &spared };

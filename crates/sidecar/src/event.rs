@@ -8,8 +8,8 @@ use bloodraven_brain::message::{Ack, FencedBy, Grant, Question, QuestionId, Star
 use bloodraven_brain::name::{Member, Site};
 use bloodraven_brain::record::{Epoch, View};
 use bloodraven_brain::time::Millis;
-use bloodraven_wire::QuestionMessage;
 use bloodraven_wire::message::Details;
+use bloodraven_wire::{EmptyMessage, QuestionMessage};
 use tokio::sync::oneshot;
 
 /// Something from outside.
@@ -33,6 +33,8 @@ pub(crate) enum Outside {
     Question { question: Question, answer: oneshot::Sender<VouchAnswer> },
     /// The leader asks how this sidecar is, while it has no view to push.
     Probe(oneshot::Sender<PushAnswer>),
+    /// The leader orders the data folder to be emptied: whether that may be, as far as authority goes.
+    Empty { order: Box<EmptyMessage>, answer: oneshot::Sender<Result<(), String>> },
     /// Somebody wants to see how things stand.
     Look(oneshot::Sender<Look>),
     /// The operator answered.

@@ -148,7 +148,7 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
         brain,
         observed_at: kept.observed_at.clone(),
         lane: lane::Lane::new(Arc::clone(&local), keeper.clone(), lane_ended),
-        keeper,
+        keeper: keeper.clone(),
         outward: outward::Outward::new(Arc::clone(&config), me, keys.clone(), outside.clone()).context(ClientSnafu)?,
         teller: teller.clone(),
         outstanding: Arc::clone(&outstanding),
@@ -161,7 +161,7 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     };
     let group = GroupUid::new(&config.group_uid);
     let (watched, state_dir) = ((keys.clone(), Arc::clone(&local)), config.state_dir.clone());
-    let service = http::Service::new(group, keys, outside, outstanding, local, teller.clone(), state_dir);
+    let service = http::Service::new(group, keys, outside, outstanding, (local, keeper), teller.clone(), state_dir);
     tasks.spawn(http::serve(listener, Arc::new(service)));
     tasks.spawn(watch_files(watched.0, watched.1, teller));
 

@@ -5,6 +5,7 @@
 
 use crate::config::{Mysql, OPENER};
 use bloodraven_brain::message::StartId;
+use bloodraven_gtid::{GtidSet, Uuid};
 use bloodraven_mysql::{Account, Deadline, Error, Reading, Server, Session, Spared, poll};
 use snafu::{ResultExt as _, Snafu};
 use std::io;
@@ -120,6 +121,28 @@ impl Local {
         let outcome = act(&mut session, deadline).await;
         self.keep(start, session);
         outcome
+    }
+
+    /// Whether the server is that one, closed, and has executed nothing beyond this; read now, over a session of its own.
+    pub(crate) async fn holds_no_more_than(
+        &self,
+        server: Uuid,
+        over: &GtidSet,
+        deadline: Deadline,
+    ) -> Result<(), String> {
+        let mut session = self.open(deadline).await.map_err(|error| error.to_string())?;
+        let reading = poll(&mut session, deadline).await.map_err(|error| error.to_string())?;
+        if reading.server_uuid != server {
+            return Err(format!("the server is {}, not {server}", reading.server_uuid));
+        }
+        if !reading.pair.is_fenced() {
+            return Err("the server is not fenced".to_owned());
+        }
+        match &reading.executed {
+            None => Err("its set is not understood".to_owned()),
+            Some(executed) if over.contains(executed) => Ok(()),
+            Some(executed) => Err(format!("it has {} more", executed.subtract(over).compact())),
+        }
     }
 
     fn take(&self, start: StartId) -> Option<Session> {

@@ -27,6 +27,8 @@ pub enum Kind {
     Ack,
     /// A signed GET outside authority.
     Request,
+    /// The leader's order to empty a data folder.
+    Empty,
 }
 
 /// A signed body whose signature nobody has checked yet.
@@ -48,7 +50,8 @@ pub struct Verified {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [Self::View, Self::Question, Self::Grant, Self::Vouch, Self::Ack, Self::Request];
+    pub const ALL: [Self; 7] =
+        [Self::View, Self::Question, Self::Grant, Self::Vouch, Self::Ack, Self::Request, Self::Empty];
 
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
@@ -59,6 +62,7 @@ impl Kind {
             Self::Vouch => "vouch",
             Self::Ack => "ack",
             Self::Request => "request",
+            Self::Empty => "empty",
         }
     }
 

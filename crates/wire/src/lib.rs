@@ -80,7 +80,7 @@
 //! |---|---|
 //! | [`envelope`] | sealing, reading and opening envelopes |
 //! | [`query`] | signed GETs |
-//! | [`message`] | the bodies: view, question, grant, vouch, acknowledgement, to and from the brain's words |
+//! | [`message`] | the bodies: view, question, grant, vouch, acknowledgement, order to empty; to and from the brain's words |
 //! | [`outstanding`] | which questions wait for an answer |
 //! | [`key`], [`nonce`], [`error`] | the words they share |
 //!
@@ -107,6 +107,6 @@ mod word;
 pub use envelope::{Envelope, Kind, MAX_ENVELOPE_BYTES, Verified};
 pub use error::Error;
 pub use key::{Key, Keys};
-pub use message::{AckMessage, GrantMessage, GroupUid, QuestionMessage, ViewMessage, VouchMessage};
+pub use message::{AckMessage, EmptyMessage, GrantMessage, GroupUid, QuestionMessage, ViewMessage, VouchMessage};
 pub use nonce::Nonce;
 pub use outstanding::Outstanding;

@@ -146,6 +146,8 @@ pub enum Task {
         donor: Site,
         /// What may be overwritten; none: whatever is there, as an admin asked for and nobody can read.
         over: Option<Box<GtidSet>>,
+        /// An admin asked for it: schemas that stand in the way go, with the whole data folder.
+        asked: bool,
     },
     /// Of the cache.
     Cache(CacheTask),

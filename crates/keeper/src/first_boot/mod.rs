@@ -1,7 +1,8 @@
 //! First boot: whether the data folder is initialised, and the markers that make a crash in the middle harmless.
 //!
 //! In: the data folder and the markers. Out: a plan, and its steps. Must not: empty a data folder whose first boot was
-//! not begun by a keeper with this very state folder, or whose first boot was finished.
+//! not begun by a keeper with this very state folder, or whose first boot was finished. Who wants a folder emptied begins
+//! its first boot anew: then an emptying that is cut short goes on at the next start.
 
 use std::fs::File;
 use std::io::{self, Write as _};

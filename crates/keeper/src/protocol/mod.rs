@@ -19,6 +19,9 @@ pub const MAX_LINE: usize = 4096;
 /// How long after its deadline a permit ends in SIGKILL, in milliseconds.
 pub const DEAD_MAN: u64 = 2500;
 
+/// How long mysqld may take to stop before its data folder is emptied, in milliseconds: nothing of it is kept.
+pub const EMPTY_WAIT: u64 = 5000;
+
 /// How long the keeper waits for `fenced` after it said `!stopping`, in milliseconds.
 pub const FENCE_WAIT: u64 = 5000;
 
@@ -79,6 +82,12 @@ pub enum Request {
         /// The start that is meant.
         start: StartId,
     },
+    /// Stops mysqld, if it is that start and holds no permit, throws away everything in its data folder, and goes through
+    /// the first boot. What was begun is finished, also by the next keeper.
+    Empty {
+        /// The start whose data is meant.
+        start: StartId,
+    },
     /// Stops mysqld in good order, and the keeper with it.
     Stop,
 }
@@ -106,6 +115,11 @@ pub enum Reply {
     /// The process was killed and reaped.
     Killed {
         /// The start that is gone.
+        start: StartId,
+    },
+    /// The data folder of that start will be emptied: this cannot be taken back.
+    Emptying {
+        /// The start that ends.
         start: StartId,
     },
     /// mysqld is being stopped.
@@ -156,7 +170,7 @@ pub enum Refusal {
     NotTheSession,
     /// mysqld does not run.
     NotRunning,
-    /// Another start of mysqld runs, or none, or it is being killed.
+    /// Another start of mysqld runs, or none, or it is being killed or emptied.
     OtherStart,
     /// The keeper is stopping mysqld.
     Stopping,
@@ -164,6 +178,8 @@ pub enum Refusal {
     Past,
     /// There is no permit to renew.
     NoPermit,
+    /// There is a permit: the server may be writable.
+    Permit,
 }
 
 /// How mysqld is. While `start` is told, a process of that start exists and counts as running.

@@ -35,6 +35,7 @@ fn every_request_has_one_text() {
     check(Request::Renew(permit()), "renew start=7 epoch=12 deadline=34567");
     check(Request::Fenced { start: start(7) }, "fenced start=7");
     check(Request::Kill { start: start((1 << 53) - 1) }, "kill start=9007199254740991");
+    check(Request::Empty { start: start(7) }, "empty start=7");
     check(Request::Stop, "stop");
 }
 
@@ -63,6 +64,7 @@ fn every_line_of_the_keeper_has_one_text() {
     reply(Reply::Renewed, "renewed");
     reply(Reply::Noted, "noted");
     reply(Reply::Killed { start: start(7) }, "killed start=7");
+    reply(Reply::Emptying { start: start(7) }, "emptying start=7");
     reply(Reply::Stopping, "stopping");
     for (why, text) in [
         (Refusal::NotTheSession, "not-the-session"),
@@ -71,6 +73,7 @@ fn every_line_of_the_keeper_has_one_text() {
         (Refusal::Stopping, "stopping"),
         (Refusal::Past, "past"),
         (Refusal::NoPermit, "no-permit"),
+        (Refusal::Permit, "permit"),
     ] {
         reply(Reply::Refused(why), &format!("refused why={text}"));
     }

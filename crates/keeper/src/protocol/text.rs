@@ -10,13 +10,14 @@ use super::{Line, Mysqld, Password, Permit, Refusal, Reply, Request, StartId, St
 /// How much of a word that is not understood is told: enough to recognise it.
 const SHOWN: usize = 32;
 
-const REFUSALS: [(Refusal, &str); 6] = [
+const REFUSALS: [(Refusal, &str); 7] = [
     (Refusal::NotTheSession, "not-the-session"),
     (Refusal::NotRunning, "not-running"),
     (Refusal::OtherStart, "other-start"),
     (Refusal::Stopping, "stopping"),
     (Refusal::Past, "past"),
     (Refusal::NoPermit, "no-permit"),
+    (Refusal::Permit, "permit"),
 ];
 
 const STATES: [(Mysqld, &str); 5] = [
@@ -93,6 +94,7 @@ impl FromStr for Request {
             "renew" => Self::Renew(plain(&["start", "epoch", "deadline"])?.permit()?),
             "fenced" => Self::Fenced { start: plain(&["start"])?.start()? },
             "kill" => Self::Kill { start: plain(&["start"])?.start()? },
+            "empty" => Self::Empty { start: plain(&["start"])?.start()? },
             other => return Err(Unreadable::Verb(shown(other))),
         })
     }
@@ -112,6 +114,7 @@ impl FromStr for Reply {
             "noted" => plain(&[]).map(|_| Self::Noted)?,
             "stopping" => plain(&[]).map(|_| Self::Stopping)?,
             "killed" => Self::Killed { start: plain(&["start"])?.start()? },
+            "emptying" => Self::Emptying { start: plain(&["start"])?.start()? },
             "opener" => {
                 let words = plain(&["start", "password"])?;
                 Self::Opener { start: words.start()?, password: words.read("password", |text| Password::new(text))? }
@@ -249,6 +252,7 @@ impl fmt::Display for Request {
             Self::Renew(asked) => permit(f, "renew", asked),
             Self::Fenced { start } => write!(f, "fenced start={start}"),
             Self::Kill { start } => write!(f, "kill start={start}"),
+            Self::Empty { start } => write!(f, "empty start={start}"),
         }
     }
 }
@@ -263,6 +267,7 @@ impl fmt::Display for Reply {
             Self::Renewed => f.write_str("renewed"),
             Self::Noted => f.write_str("noted"),
             Self::Killed { start } => write!(f, "killed start={start}"),
+            Self::Emptying { start } => write!(f, "emptying start={start}"),
             Self::Stopping => f.write_str("stopping"),
             Self::Refused(why) => write!(f, "refused why={why}"),
             Self::Error { why } => write!(f, "error why={why}"),

@@ -1,10 +1,11 @@
 //! What the keeper knows and decides: permits, the dead man, the one session, stopping, restarts.
 //!
 //! In: what happened, with the time. Out: effects for the hands to carry out, in order. Must not: do IO or look at a
-//! clock; make a permit from a renewal; let anything but a confirmed fence or the end of mysqld take a permit away.
+//! clock; make a permit from a renewal; let anything but a confirmed fence or the end of mysqld take a permit away; empty
+//! a data folder while a permit stands.
 
 use bloodraven_keeper::protocol::{
-    DEAD_MAN, FENCE_WAIT, Line, Mysqld, Password, Permit, Refusal, Reply, Request, StartId, Status, Unasked,
+    DEAD_MAN, EMPTY_WAIT, FENCE_WAIT, Line, Mysqld, Password, Permit, Refusal, Reply, Request, StartId, Status, Unasked,
 };
 
 use crate::log::{Entry, Level};
@@ -36,6 +37,10 @@ pub(crate) enum Effect {
     FirstBootFailed(u8),
     /// Start mysqld, fenced, as a new start.
     Start,
+    /// Note for good that the data folder is to be emptied.
+    MarkForEmptying,
+    /// Empty the data folder that was marked, and initialise it.
+    FirstBootAgain,
     /// The init file has been read, or will never be.
     RemoveInitFile,
     /// End the keeper with this code.
@@ -66,15 +71,17 @@ pub(crate) struct Server {
     killed: bool,
     /// SIGTERM was sent.
     terminated: bool,
+    /// Its data is to be thrown away; killed if it has not ended by then.
+    emptying: Option<u64>,
     /// Who waits to hear that it was killed.
     waiting: Vec<ClientId>,
 }
 
 impl Server {
     pub(crate) fn new(pid: u32, start: StartId, started: u64, opener: Password) -> Self {
-        let fresh = (false, None, false, false, Vec::new());
-        let (ready, permit, killed, terminated, waiting) = fresh;
-        Self { pid, start, started, opener, ready, permit, killed, terminated, waiting }
+        let fresh = (false, None, false, false, None, Vec::new());
+        let (ready, permit, killed, terminated, emptying, waiting) = fresh;
+        Self { pid, start, started, opener, ready, permit, killed, terminated, emptying, waiting }
     }
 }
 
@@ -122,7 +129,8 @@ impl State {
     /// When time alone changes something next.
     pub(crate) fn wake(&self) -> Option<u64> {
         let dead_man = self.server().filter(|server| !server.killed).and_then(|server| server.permit).map(dead_man);
-        [dead_man, self.fence_until].into_iter().flatten().min()
+        let emptying = self.server().filter(|server| !server.killed).and_then(|server| server.emptying);
+        [dead_man, emptying, self.fence_until].into_iter().flatten().min()
     }
 
     /// Whether a permit is held.
@@ -201,6 +209,9 @@ impl State {
             out.push(Effect::Say(*client, Line::Reply(Reply::Killed { start })));
         }
         self.tell(Unasked::Exited { start, code }, out);
+        if server.emptying.is_some() && !self.stopping {
+            return out.push(Effect::FirstBootAgain);
+        }
         if code == RESTART && !end.by_signal && !self.stopping {
             return out.push(Effect::Start);
         }
@@ -227,6 +238,13 @@ impl State {
                 let entry = entry.with("start", server.start.get()).with("epoch", permit.epoch);
                 out.extend([Effect::Kill, Effect::Log(entry.with("lateMs", now.saturating_sub(permit.deadline)))]);
             }
+        }
+        if let Child::Server(server) = &mut self.child
+            && server.emptying.is_some_and(|until| now >= until)
+            && !std::mem::replace(&mut server.killed, true)
+        {
+            let entry = Entry::new(Level::Warn, "Kill", "mysqld does not stop, and its data is not wanted: killing it");
+            out.extend([Effect::Kill, Effect::Log(entry.with("start", server.start.get()))]);
         }
         if self.fence_until.is_some_and(|until| now >= until) {
             out.push(Effect::Log(Entry::new(Level::Warn, "NotFenced", "nobody fenced in time: stopping mysqld")));
@@ -255,6 +273,7 @@ impl State {
             Request::Renew(permit) => Some(self.renew(permit)),
             Request::Fenced { start } => return self.fenced(client, start, out),
             Request::Kill { start } => self.kill(client, start, out),
+            Request::Empty { start } => Some(self.empty(now, start, out)),
             Request::Stop => {
                 out.push(say(client, Reply::Stopping));
                 return self.stop(now, out);
@@ -278,7 +297,7 @@ impl State {
     }
 
     fn opener(&self) -> Reply {
-        match self.server().filter(|server| !server.killed) {
+        match self.server().filter(|server| !server.killed && server.emptying.is_none()) {
             Some(server) => Reply::Opener { start: server.start, password: server.opener.clone() },
             None => Reply::Refused(Refusal::NotRunning),
         }
@@ -333,6 +352,23 @@ impl State {
             out.extend([Effect::Kill, Effect::Log(entry.with("start", start.get()))]);
         }
         None
+    }
+
+    /// Without a permit the server is closed, and from here on it gets none.
+    fn empty(&mut self, now: u64, start: StartId, out: &mut Vec<Effect>) -> Reply {
+        let stopping = self.stopping;
+        let Some(server) = self.living(start) else { return Reply::Refused(Refusal::OtherStart) };
+        if stopping {
+            return Reply::Refused(Refusal::Stopping);
+        }
+        if server.permit.is_some() {
+            return Reply::Refused(Refusal::Permit);
+        }
+        server.emptying = Some(now.saturating_add(EMPTY_WAIT));
+        let entry = Entry::new(Level::Warn, "Emptying", "the data folder is emptied, as the sidecar asked");
+        out.extend([Effect::MarkForEmptying, Effect::Log(entry.with("start", start.get()))]);
+        self.terminate(out);
+        Reply::Emptying { start }
     }
 
     /// Without a permit mysqld is fenced; without a session nobody could fence it: then there is nothing to wait for.
@@ -392,10 +428,10 @@ impl State {
         if let Child::Server(server) = &self.child { Some(server) } else { None }
     }
 
-    /// The server, if it is that start and was not killed.
+    /// The server, if it is that start and was neither killed nor is to lose its data.
     fn living(&mut self, start: StartId) -> Option<&mut Server> {
         let Child::Server(server) = &mut self.child else { return None };
-        (server.start == start && !server.killed).then_some(server)
+        (server.start == start && !server.killed && server.emptying.is_none()).then_some(server)
     }
 }
 

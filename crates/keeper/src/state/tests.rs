@@ -243,3 +243,36 @@ fn a_refused_init_file_ends_mysqld_and_the_keeper_with_an_error() {
     assert_eq!(out, [Effect::RemoveInitFile, Effect::Terminate]);
     assert_eq!(effects(|out| state.reaped(41, exit(0), out)), [Effect::RemoveInitFile, Effect::End(1)]);
 }
+
+/// A server that is or may be writable is never emptied; one that is to be emptied never becomes writable.
+#[test]
+fn only_a_closed_server_of_that_start_is_emptied_and_it_gets_no_permit() {
+    let empty = Request::Empty { start: start(7) };
+    let mut state = permitted();
+    refused(&mut state, 300, empty, Refusal::Permit);
+    refused(&mut state, 300, Request::Empty { start: start(8) }, Refusal::OtherStart);
+    assert_eq!(asked(&mut state, 300, OTHER, empty), [say(OTHER, Reply::Refused(Refusal::NotTheSession))]);
+    assert_eq!(ask(&mut state, 400, Request::Fenced { start: start(7) }), Reply::Noted);
+    let out = asked(&mut state, 500, SIDECAR, empty);
+    let marked_first = [Effect::MarkForEmptying, Effect::Terminate];
+    assert_eq!(out, [marked_first.as_slice(), &[say(SIDECAR, Reply::Emptying { start: start(7) })]].concat());
+    refused(&mut state, 600, Request::Permit(permit(7, 10_000)), Refusal::OtherStart);
+    refused(&mut state, 600, Request::Opener, Refusal::NotRunning);
+    refused(&mut state, 600, empty, Refusal::OtherStart);
+    assert_eq!(state.wake(), Some(5500));
+    assert_eq!(effects(|out| state.time(5499, out)), []);
+    assert_eq!(effects(|out| state.time(5500, out)), [Effect::Kill]);
+    assert_eq!(effects(|out| state.time(6000, out)), [], "once");
+    let out = effects(|out| state.reaped(41, KILLED, out));
+    let exited = unasked(Unasked::Exited { start: start(7), code: 137 });
+    assert_eq!(out, [Effect::RemoveInitFile, exited, Effect::FirstBootAgain]);
+    // Stopping first: nothing is marked. Stopping afterwards: the next keeper goes on.
+    let mut state = running();
+    asked(&mut state, 300, SIDECAR, Request::Stop);
+    refused(&mut state, 400, empty, Refusal::Stopping);
+    let mut state = running();
+    asked(&mut state, 300, SIDECAR, empty);
+    state.told_to_end(400, &mut Vec::new());
+    let out = effects(|out| state.reaped(41, exit(0), out));
+    assert_eq!(out.last(), Some(&Effect::End(0)));
+}

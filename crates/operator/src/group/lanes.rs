@@ -3,8 +3,10 @@
 //! In: tasks of the brain's. Out: how each ended, at the latest when its bound is over. Must not: let one lane wait for
 //! another, or begin anything without leadership.
 
+use super::emptying::Recipient;
 use super::informer::{self, Network};
 use super::leader::ToLeader;
+use super::sidecar::Line;
 use super::{Common, Shared};
 use crate::servers::Servers;
 use crate::tasks::{Owned, own, unless_it_panics};
@@ -12,10 +14,12 @@ use crate::world::World;
 use bloodraven_brain::group::command::Lane;
 use bloodraven_brain::group::input::Outcome;
 use bloodraven_brain::group::{Input, Task, WorkId};
+use bloodraven_brain::message::QuestionId;
 use bloodraven_brain::name::Site;
 use bloodraven_brain::site::Pair;
 use bloodraven_gtid::Uuid;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout_at};
@@ -35,6 +39,14 @@ pub(super) struct Job {
     pub(super) until: Instant,
 }
 
+/// Where it is done, and under which epoch.
+struct Place {
+    site: Site,
+    network: watch::Receiver<Network>,
+    /// The epoch that the leader knows to be stored.
+    epoch: Arc<AtomicU64>,
+}
+
 /// The lanes of one site.
 pub(super) struct Lanes {
     read: mpsc::Sender<Job>,
@@ -51,11 +63,13 @@ impl Lanes {
         site: &Site,
         network: &watch::Receiver<Network>,
         inbox: &mpsc::Sender<ToLeader>,
+        epoch: &Arc<AtomicU64>,
     ) -> Self {
         let lane = || {
             let (jobs, taken) = mpsc::channel(WAITING);
             let (common, shared) = (Arc::clone(common), Arc::clone(shared));
-            let task = own(work(common, shared, site.clone(), network.clone(), inbox.clone(), taken));
+            let place = Place { site: site.clone(), network: network.clone(), epoch: Arc::clone(epoch) };
+            let task = own(work(common, shared, place, inbox.clone(), taken));
             (jobs, task)
         };
         let ((read, one), (fence, two), (change, three), (cache, four)) = (lane(), lane(), lane(), lane());
@@ -79,19 +93,18 @@ impl Lanes {
 async fn work<W: World, S: Servers>(
     common: Arc<Common<W, S>>,
     shared: Arc<Shared>,
-    site: Site,
-    network: watch::Receiver<Network>,
+    place: Place,
     inbox: mpsc::Sender<ToLeader>,
     mut jobs: mpsc::Receiver<Job>,
 ) {
     while let Some(Job { id, server, task, until }) = jobs.recv().await {
-        let outcome = one(&common, &shared, &site, &network, server, &task, until).await;
+        let outcome = one(&common, &shared, &place, server, &task, until).await;
         if let Outcome::Refused(_) = &outcome {
             shared.reread.notify_one();
         }
         if matches!(task, Task::Fence) {
             let confirmed = matches!(&outcome, Outcome::Read(facts) if facts.pair == Pair::CLOSED);
-            common.ears.fenced(&shared.id, &site, confirmed);
+            common.ears.fenced(&shared.id, &place.site, confirmed);
         }
         if inbox.send(ToLeader::Input(Input::Done { id, outcome })).await.is_err() {
             return;
@@ -102,8 +115,7 @@ async fn work<W: World, S: Servers>(
 async fn one<W: World, S: Servers>(
     common: &Common<W, S>,
     shared: &Shared,
-    site: &Site,
-    network: &watch::Receiver<Network>,
+    place: &Place,
     meant: Option<Uuid>,
     task: &Task,
     until: Instant,
@@ -111,16 +123,43 @@ async fn one<W: World, S: Servers>(
     if matches!(task, Task::Cache(_)) {
         return Outcome::Failed("caches are not built yet".to_owned());
     }
-    let (network, secrets) = (network.borrow().clone(), shared.secrets.borrow().clone());
+    let site = &place.site;
+    let (network, secrets) = (place.network.borrow().clone(), shared.secrets.borrow().clone());
     let Some(server) = informer::server(site, &network, secrets.as_deref()) else {
         return Outcome::Failed(format!("{site} has no address or no account yet"));
     };
-    let left: Duration = until.saturating_duration_since(Instant::now());
-    let work = unless_it_panics(common.servers.work(&server, meant, task, left));
+    let left = || until.saturating_duration_since(Instant::now());
+    let work = unless_it_panics(async {
+        let Task::Clone { donor, over: Some(over), asked: true } = task else {
+            return common.servers.work(&server, meant, task, left()).await;
+        };
+        let Some(line) = line(common, shared, place) else {
+            return Outcome::Failed(format!("{site} has no address of its sidecar yet"));
+        };
+        let epoch = place.epoch.load(Ordering::SeqCst);
+        let recipient = Recipient { servers: &*common.servers, server: &server, line: &line, epoch, until };
+        match recipient.make_room(meant, over).await {
+            Ok((uuid, held)) => {
+                let clone = Task::Clone { donor: donor.clone(), over: Some(Box::new(held)), asked: true };
+                common.servers.work(&server, Some(uuid), &clone, left()).await
+            }
+            Err(outcome) => outcome,
+        }
+    });
     match timeout_at(until + CLEARING, common.leadership.guard(work)).await {
         Ok(Ok(Some(outcome))) => outcome,
         Ok(Ok(None)) => Outcome::Failed("the task panicked; its effect is unknown".to_owned()),
         Ok(Err(_)) => Outcome::Failed("leadership was lost".to_owned()),
         Err(_) => Outcome::Failed("it took too long; its effect is unknown".to_owned()),
     }
+}
+
+/// The way to the site's sidecar.
+fn line<W: World, S: Servers>(common: &Common<W, S>, shared: &Shared, place: &Place) -> Option<Line> {
+    let at = place.network.borrow().as_ref()?.get(&place.site)?.sidecar.clone();
+    let keys = shared.secrets.borrow().as_ref()?.keys.clone();
+    let observed = common.world.now().wall;
+    let (client, site, group) = (common.client.clone(), place.site.clone(), shared.uid.clone());
+    // No question rides on what is said here.
+    Some(Line { client, site, at, group, keys, id: QuestionId(0), observed })
 }

@@ -301,7 +301,7 @@ impl<W: World, S: Servers> Leader<W, S> {
                 (hands.every, hands.poller) = (every, poller);
                 continue;
             }
-            let lanes = Lanes::begin(&self.common, &self.shared, &site, &network, &inbox);
+            let lanes = Lanes::begin(&self.common, &self.shared, &site, &network, &inbox, &self.epoch);
             let exchanges = Arc::new(tokio::sync::Semaphore::new(EXCHANGES));
             self.sites.insert(site, SiteHands { every, lanes, exchanges, poller });
         }

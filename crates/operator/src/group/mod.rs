@@ -3,6 +3,7 @@
 //! In: the group's object as it changes, reigns. Out: a leader for each reign; what `/active-site` and `/status` need of a
 //! group, leader or not. Must not: let one group's trouble reach another.
 
+mod emptying;
 mod errand;
 mod furnish;
 mod heard;

@@ -1,6 +1,6 @@
 //! Words between the leader and a site's sidecar, over HTTP, signed both ways.
 //!
-//! In: a view to be pushed, a grant, or the wish to know who is there. Out: the sidecar's acknowledgement with those that it
+//! In: a view to be pushed, a grant, an order, or the wish to know who is there. Out: the sidecar's acknowledgement with those that it
 //! hands on. Must not: take more than 2 s, read more than an envelope can hold, or believe what is not signed under the
 //! nonce that was sent.
 //!
@@ -9,6 +9,7 @@
 //! | push | `POST /authority`, a view | 200 with an acknowledgement |
 //! | grant | `POST /authority`, a grant under the question's nonce | 200 with an acknowledgement |
 //! | probe | `GET /authority?groupUid=…`, signed as a request | 200 with an acknowledgement |
+//! | empty | `POST /empty`, an order | 200 with an acknowledgement, or 409 with the reason |
 
 use crate::world::HostPort;
 use bloodraven_brain::message::{Grant, QuestionId};
@@ -16,7 +17,9 @@ use bloodraven_brain::name::Site;
 use bloodraven_brain::record::View;
 use bloodraven_brain::time::Wall;
 use bloodraven_wire::query::{self, Purpose};
-use bloodraven_wire::{AckMessage, Envelope, GrantMessage, GroupUid, Keys, MAX_ENVELOPE_BYTES, Nonce, ViewMessage};
+use bloodraven_wire::{
+    AckMessage, EmptyMessage, Envelope, GrantMessage, GroupUid, Keys, MAX_ENVELOPE_BYTES, Nonce, ViewMessage,
+};
 use snafu::{OptionExt, ResultExt, Snafu, ensure};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -35,6 +38,8 @@ pub(super) enum Said {
     Grant(Box<Grant>, Nonce),
     /// Who is there?
     Probe,
+    /// Empty the data folder.
+    Empty(Box<EmptyMessage>),
 }
 
 /// Whom it is said to, and with what.
@@ -62,6 +67,8 @@ pub(super) enum Unheard {
     Http { source: reqwest::Error },
     #[snafu(display("answered with status {status}"))]
     Status { status: u16 },
+    #[snafu(display("refused: {why}"))]
+    Refused { why: String },
     #[snafu(display("the answer is longer than {MAX_ENVELOPE_BYTES} bytes"))]
     TooLarge,
     #[snafu(display("{source}"))]
@@ -82,12 +89,12 @@ async fn exchange(line: &Line, said: &Said) -> Result<AckMessage, Unheard> {
         Said::Push(view) => {
             let nonce = fresh_nonce()?;
             let message = ViewMessage { group: group.clone(), view: View::clone(view), observed_at };
-            (post(client, at, &message.seal(keys, nonce).context(WireSnafu)?), nonce)
+            (post(client, at, PATH, &message.seal(keys, nonce).context(WireSnafu)?), nonce)
         }
         Said::Grant(grant, nonce) => {
             let reason = reason(grant).to_owned();
             let message = GrantMessage { group: group.clone(), grant: Grant::clone(grant), observed_at, reason };
-            (post(client, at, &message.seal(keys, *nonce).context(WireSnafu)?), *nonce)
+            (post(client, at, PATH, &message.seal(keys, *nonce).context(WireSnafu)?), *nonce)
         }
         Said::Probe => {
             let nonce = fresh_nonce()?;
@@ -95,8 +102,15 @@ async fn exchange(line: &Line, said: &Said) -> Result<AckMessage, Unheard> {
             let target = query::sign(keys, Purpose::Other, PATH, &who, nonce).context(WireSnafu)?;
             (client.get(format!("http://{at}{target}")), nonce)
         }
+        Said::Empty(order) => {
+            let nonce = fresh_nonce()?;
+            (post(client, at, "/empty", &order.seal(keys, nonce).context(WireSnafu)?), nonce)
+        }
     };
     let response = request.send().await.context(HttpSnafu)?;
+    if response.status().as_u16() == 409 && matches!(said, Said::Empty(_)) {
+        return RefusedSnafu { why: reason_told(&read(response).await?) }.fail();
+    }
     ensure!(response.status().as_u16() == 200, StatusSnafu { status: response.status().as_u16() });
     let body = read(response).await?;
     let verified = Envelope::read(&body).and_then(|envelope| envelope.open_answer(keys, nonce)).context(WireSnafu)?;
@@ -114,8 +128,15 @@ pub(crate) const fn reason(grant: &Grant) -> &'static str {
     }
 }
 
-fn post(client: &reqwest::Client, at: &HostPort, envelope: &Envelope) -> reqwest::RequestBuilder {
-    client.post(format!("http://{at}{PATH}")).header("content-type", "application/json").body(envelope.to_string())
+/// For people: nobody signed it, and nothing follows from it.
+fn reason_told(body: &[u8]) -> String {
+    let told: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let why = told.as_ref().and_then(|told| told.get("error")?.as_str()).unwrap_or("it says not why");
+    why.chars().take(200).collect()
+}
+
+fn post(client: &reqwest::Client, at: &HostPort, path: &str, envelope: &Envelope) -> reqwest::RequestBuilder {
+    client.post(format!("http://{at}{path}")).header("content-type", "application/json").body(envelope.to_string())
 }
 
 /// Never more than an envelope can hold, whatever the length was said to be.

@@ -141,6 +141,10 @@ impl Servers for FakeServers {
         if meant.is_some_and(|meant| meant != server.uuid) {
             return Outcome::Failed("another server answers".to_owned());
         }
+        let donated = match task {
+            Task::Clone { donor, .. } => self.change(donor.as_str(), |donor| donor.executed.clone()),
+            _ => GtidSet::new(),
+        };
         self.change(at.site.as_str(), |server| {
             match task {
                 Task::Read | Task::WaitFor { .. } => {}
@@ -155,7 +159,13 @@ impl Servers for FakeServers {
                 Task::Attach { source, .. } | Task::Repoint { source, .. } => {
                     (server.source, server.runs) = (Some(source.clone()), true);
                 }
-                Task::Clone { .. } => return Outcome::Cloned,
+                Task::Clone { .. } if server.facts().user_data => {
+                    return Outcome::Failed("a fenced server cannot drop its schemas".to_owned());
+                }
+                Task::Clone { .. } => {
+                    (server.executed, server.source, server.runs) = (donated, None, false);
+                    return Outcome::Cloned;
+                }
                 Task::Cache(_) => return Outcome::Failed("there is no cache".to_owned()),
             }
             Outcome::Read(Box::new(server.facts()))

@@ -5,15 +5,18 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use bloodraven_brain::message::{Ack, FencedBy, Question, QuestionId, StartId};
 use bloodraven_brain::name::{Instance, Member, Site};
 use bloodraven_brain::record::View;
 use bloodraven_brain::site::Pair;
 use bloodraven_brain::time::{Boot, Millis};
+use bloodraven_gtid::GtidSet;
 use bloodraven_wire::message::Details;
 use bloodraven_wire::query::{self, Purpose};
-use bloodraven_wire::{AckMessage, Envelope, GrantMessage, GroupUid, Kind, Nonce, QuestionMessage, ViewMessage};
+use bloodraven_wire::{
+    AckMessage, EmptyMessage, Envelope, GrantMessage, GroupUid, Kind, Nonce, QuestionMessage, ViewMessage,
+};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -42,6 +45,8 @@ pub(crate) struct Sidecar {
     /// Opening grants so far.
     pub(crate) grants: AtomicUsize,
     nonces: AtomicUsize,
+    /// Orders to empty that were obeyed.
+    pub(crate) emptied: AtomicUsize,
 }
 
 impl FakeSidecar {
@@ -59,8 +64,12 @@ impl FakeSidecar {
             heard: AtomicUsize::default(),
             grants: AtomicUsize::default(),
             nonces: AtomicUsize::default(),
+            emptied: AtomicUsize::default(),
         });
-        let router = Router::new().route("/authority", get(authority).post(authority)).with_state(Arc::clone(&state));
+        let router = Router::new()
+            .route("/authority", get(authority).post(authority))
+            .route("/empty", post(authority))
+            .with_state(Arc::clone(&state));
         let task = tokio::spawn(async move { axum::serve(listener, router).await.expect("it serves") });
         Self { address, state, task }
     }
@@ -109,6 +118,11 @@ impl Sidecar {
                 }
                 grant.view
             }
+            Kind::Empty => {
+                let order = EmptyMessage::open(&verified, &self.group).map_err(|_| StatusCode::BAD_REQUEST)?;
+                self.empty(&order)?;
+                return Ok(verified.nonce());
+            }
             _ => return Err(StatusCode::BAD_REQUEST),
         };
         if !view.names(&self.member) {
@@ -119,6 +133,21 @@ impl Sidecar {
             *known = Some(view);
         }
         Ok(verified.nonce())
+    }
+
+    /// A server made anew, if the order is about what is there.
+    fn empty(&self, order: &EmptyMessage) -> Result<(), StatusCode> {
+        let epoch = self.view.lock().expect("nobody panicked here").as_ref().map(|view| view.epoch);
+        self.servers.change(self.member.site.as_str(), |server| {
+            let meant = order.to == self.member && Some(order.epoch) == epoch && order.server == server.uuid;
+            if !meant || server.pair != Pair::CLOSED || !order.over.contains(&server.executed) {
+                return Err(StatusCode::CONFLICT);
+            }
+            let number = 1000 + self.emptied.fetch_add(1, Ordering::SeqCst);
+            server.uuid = format!("{number:08}-0000-4000-8000-000000000000").parse().expect("a uuid");
+            (server.executed, server.source, server.runs) = (GtidSet::new(), None, false);
+            Ok(())
+        })
     }
 
     fn acknowledge(&self) -> AckMessage {

@@ -1,6 +1,7 @@
 //! Whole operators in a world in memory.
 
 mod http;
+mod recloning;
 mod reign;
 mod storing;
 mod trouble;

@@ -6,6 +6,7 @@
 use super::seen::Seen;
 use super::status;
 use crate::event::{Look, Outside, PushAnswer, VouchAnswer};
+use crate::keeper::Keeper;
 use crate::keys::KeyRing;
 use crate::local::Local;
 use crate::outward::FROM_PEER;
@@ -17,15 +18,17 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use bloodraven_brain::fence::Source;
 use bloodraven_brain::message::QuestionId;
 use bloodraven_brain::time::Millis;
+use bloodraven_mysql::Deadline;
+use bloodraven_telemetry::log::Level;
 use bloodraven_wire::message::Relayed;
 use bloodraven_wire::query::{self, Purpose, VerifiedQuery};
 use bloodraven_wire::{
-    AckMessage, Envelope, Error, GrantMessage, GroupUid, Kind, MAX_ENVELOPE_BYTES, Nonce, Outstanding, QuestionMessage,
-    Verified, ViewMessage, VouchMessage,
+    AckMessage, EmptyMessage, Envelope, Error, GrantMessage, GroupUid, Kind, MAX_ENVELOPE_BYTES, Nonce, Outstanding,
+    QuestionMessage, Verified, ViewMessage, VouchMessage,
 };
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -40,6 +43,9 @@ const BODY_WITHIN: Duration = Duration::from_secs(2);
 /// How long the brain may take for an answer: it answers within 1.5 s, whatever mysqld does.
 const ANSWER_WITHIN: Duration = Duration::from_millis(2500);
 
+/// How long the server may take to say what it holds, and the keeper to answer: the leader waits no longer for all of it.
+const READ_WITHIN: Duration = Duration::from_millis(700);
+
 /// The longest lease that a nonce can be outstanding for, while no view tells one.
 const NO_LEASE: Millis = Millis(20_000);
 
@@ -50,6 +56,7 @@ pub(crate) struct Service {
     pub(crate) outside: mpsc::Sender<Outside>,
     pub(crate) outstanding: Arc<Mutex<Outstanding>>,
     pub(crate) local: Arc<Local>,
+    pub(crate) keeper: Keeper,
     pub(crate) teller: Teller,
     pub(crate) state_dir: PathBuf,
     /// Somebody asks the disk for its free space.
@@ -67,7 +74,7 @@ impl Service {
         keys: KeyRing,
         outside: mpsc::Sender<Outside>,
         outstanding: Arc<Mutex<Outstanding>>,
-        local: Arc<Local>,
+        (local, keeper): (Arc<Local>, Keeper),
         teller: Teller,
         state_dir: PathBuf,
     ) -> Self {
@@ -77,6 +84,7 @@ impl Service {
             outside,
             outstanding,
             local,
+            keeper,
             teller,
             state_dir,
             measuring: Arc::default(),
@@ -149,6 +157,7 @@ pub(super) fn router(service: Arc<Service>, serving: Arc<AtomicU32>) -> Router {
         .route("/peer/ping", get(ping))
         .route("/peer/active-site", get(active_site))
         .route("/authority", get(probe).post(push))
+        .route("/empty", post(empty))
         .route("/metrics", get(metrics))
         .fallback(async || Refusal(StatusCode::NOT_FOUND, "there is no such path".to_owned()).response())
         .method_not_allowed_fallback(async || {
@@ -180,7 +189,8 @@ async fn measure(service: Arc<Service>, serving: Arc<AtomicU32>, request: Reques
 
 /// The name of a path in metrics: a closed list.
 fn handler(path: &str) -> &'static str {
-    const PATHS: [&str; 6] = ["/health", "/status", "/peer/ping", "/peer/active-site", "/authority", "/metrics"];
+    const PATHS: [&str; 7] =
+        ["/health", "/status", "/peer/ping", "/peer/active-site", "/authority", "/empty", "/metrics"];
     PATHS.into_iter().find(|known| *known == path).unwrap_or("other")
 }
 
@@ -272,6 +282,32 @@ async fn take_push(service: &Service, headers: &HeaderMap, body: Body) -> Result
         other => return Err(Refusal(StatusCode::BAD_REQUEST, format!("a {other} is not taken here"))),
     };
     service.seal_ack(answer, nonce)
+}
+
+/// The leader's order to empty the data folder.
+async fn empty(State(service): State<Arc<Service>>, headers: HeaderMap, body: Body) -> Response {
+    take_order(&service, &headers, body).await.unwrap_or_else(Refusal::response)
+}
+
+/// Refusals are named: what has not been done is done again only if the leader still wants it.
+async fn take_order(service: &Service, headers: &HeaderMap, body: Body) -> Result<Response, Refusal> {
+    let bytes = read_body(headers, body).await?;
+    let verified = Envelope::read(&bytes)?.open(&service.keys.now())?;
+    let nonce = verified.nonce();
+    let order = EmptyMessage::open(&verified, &service.group)?;
+    if !lock(&service.seen).first(nonce) {
+        return Err(Refusal(StatusCode::UNAUTHORIZED, "the nonce was used before".to_owned()));
+    }
+    let refused = |why: String| Refusal(StatusCode::CONFLICT, why);
+    let may = |order: EmptyMessage| service.ask(move |answer| Outside::Empty { order: Box::new(order), answer });
+    may(order.clone()).await?.map_err(refused)?;
+    let within = Deadline::within(READ_WITHIN);
+    service.local.holds_no_more_than(order.server, &order.over, within).await.map_err(refused)?;
+    // The reading took its time: the keeper looks at start and permit once more, the rest is looked at here.
+    may(order.clone()).await?.map_err(refused)?;
+    service.keeper.empty(order.start, READ_WITHIN).await.map_err(refused)?;
+    service.teller.prose(Level::Warn, "the data folder is emptied, as the leader ordered", None);
+    service.seal_ack(service.ask(Outside::Probe).await?, nonce)
 }
 
 /// A grant counts for an outstanding question, once. One without is nothing.

@@ -16,8 +16,8 @@ use bloodraven_wire::message::Details;
 use bloodraven_wire::outstanding::Asked;
 use bloodraven_wire::query::{self, Purpose};
 use bloodraven_wire::{
-    AckMessage, Envelope, GrantMessage, GroupUid, Key, Keys, MAX_ENVELOPE_BYTES, Nonce, Outstanding, QuestionMessage,
-    ViewMessage, VouchMessage,
+    AckMessage, EmptyMessage, Envelope, GrantMessage, GroupUid, Key, Keys, MAX_ENVELOPE_BYTES, Nonce, Outstanding,
+    QuestionMessage, ViewMessage, VouchMessage,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -115,12 +115,14 @@ impl Bench {
         let keys = KeyRing::read(&key_file).expect("a key");
         let (outside, inbox) = mpsc::channel(8);
         let (outstanding, heard) = (Arc::new(Mutex::new(Outstanding::default())), Arc::default());
+        // Nobody is at its socket.
+        let (keeper, _) = crate::keeper::Keeper::at(config.keeper_socket.clone(), mpsc::channel(1).0);
         let service = Service::new(
             GroupUid::new("uid"),
             keys.clone(),
             outside,
             Arc::clone(&outstanding),
-            Arc::new(Local::new(config.mysql.clone()).expect("an account")),
+            (Arc::new(Local::new(config.mysql.clone()).expect("an account")), keeper),
             Teller::new(&config, &member("iad")),
             config.state_dir.clone(),
         );
@@ -155,9 +157,12 @@ impl Bench {
     }
 
     async fn post(&self, body: &str) -> (u16, String) {
+        self.post_to("/authority", body).await
+    }
+
+    async fn post_to(&self, path: &str, body: &str) -> (u16, String) {
         let length = body.len();
-        let head =
-            format!("POST /authority HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+        let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
         self.raw(format!("{head}{body}").as_bytes()).await
     }
 
@@ -214,6 +219,10 @@ async fn play_actor(mut inbox: mpsc::Receiver<Outside>, heard: Arc<Mutex<Vec<Str
                 let _ = to.send(answer());
                 "probe".to_owned()
             }
+            Outside::Empty { order, answer: to } => {
+                let _ = to.send(if order.epoch == 7 { Ok(()) } else { Err("another epoch".to_owned()) });
+                format!("empty {}", order.epoch)
+            }
             Outside::Look(to) => {
                 let _ = to.send(look());
                 continue;
@@ -241,6 +250,8 @@ async fn paths_and_methods_are_those_of_the_contract() {
         ("PUT", "/status", 405),
         ("GET", "/authority", 401),
         ("POST", "/authority", 400),
+        ("POST", "/empty", 400),
+        ("GET", "/empty", 405),
     ];
     for (method, path, expect) in rows {
         let request = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
@@ -426,4 +437,35 @@ async fn slow_clients_give_way() {
         assert_eq!(bench.get("/peer/ping").await.1, "pong");
     }
     drop(held);
+}
+
+/// What is not signed, is played again, or is refused by the brain, reaches neither server nor keeper.
+#[tokio::test]
+async fn an_order_to_empty_is_signed_new_and_judged_before_the_server_is_read() {
+    let bench = Bench::new().await;
+    let order = |keys: &Keys, group: &str, epoch: u64, number: u8| {
+        let message = EmptyMessage {
+            group: GroupUid::new(group),
+            to: member("iad"),
+            epoch,
+            start: bloodraven_brain::message::StartId(7),
+            server: "3e11fa47-71ca-11e1-9e33-c80aa9429562".parse().expect("a uuid"),
+            over: bloodraven_gtid::GtidSet::new(),
+            until_uptime: Millis(1),
+        };
+        message.seal(keys, nonce(number)).expect("an order").to_string()
+    };
+    let stranger = Keys::only(Key::new([8; 32]));
+    assert_eq!(bench.post_to("/empty", &order(&stranger, "uid", 7, 1)).await.0, 401);
+    assert_eq!(bench.post_to("/empty", &order(&bench.keys, "another", 7, 1)).await.0, 400);
+    assert_eq!(bench.post_to("/empty", &Bench::sealed_view(&bench.keys, "uid", 7)).await.0, 400);
+    assert!(bench.heard().is_empty());
+    let (status, body) = bench.post_to("/empty", &order(&bench.keys, "uid", 6, 1)).await;
+    assert_eq!((status, body.as_str()), (409, r#"{"error":"another epoch"}"#));
+    let (status, body) = bench.post_to("/empty", &order(&bench.keys, "uid", 6, 1)).await;
+    assert_eq!((status, body.as_str()), (401, r#"{"error":"the nonce was used before"}"#));
+    // The server does not answer: nothing is known of what it holds.
+    assert_eq!(bench.post_to("/empty", &order(&bench.keys, "uid", 7, 2)).await.0, 409);
+    assert_eq!(bench.heard(), ["empty 6", "empty 7"]);
+    assert_eq!(bench.post(&order(&bench.keys, "uid", 7, 3)).await.0, 400, "not where views go");
 }

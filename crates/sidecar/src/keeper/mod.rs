@@ -136,6 +136,16 @@ impl Keeper {
         self.ask(Request::Kill { start }, within).await == Some(Reply::Killed { start })
     }
 
+    /// Has the data folder of that start emptied. Refused, or no answer: why.
+    pub(crate) async fn empty(&self, start: StartId, within: Duration) -> Result<(), String> {
+        let Some(start) = protocol::StartId::new(start.0) else { return Err("no keeper has named that start".into()) };
+        match self.ask(Request::Empty { start }, within).await {
+            Some(Reply::Emptying { start: of }) if of == start => Ok(()),
+            Some(Reply::Refused(why)) => Err(format!("the keeper refused: {why}")),
+            _ => Err("the keeper gave no answer".to_owned()),
+        }
+    }
+
     async fn ask(&self, request: Request, within: Duration) -> Option<Reply> {
         let (tell, told) = oneshot::channel();
         self.send(request, Answer::To(tell));

@@ -215,6 +215,7 @@ const fn is_kill(request: &Request) -> bool {
 fn may_answer(request: Request, reply: &Reply) -> bool {
     match (request, reply) {
         (Request::Kill { start }, Reply::Killed { start: killed }) => start == *killed,
+        (Request::Empty { start }, Reply::Emptying { start: emptied }) => start == *emptied,
         (Request::Status, Reply::Status(_))
         | (Request::Hello, Reply::Welcome)
         | (Request::Opener, Reply::Opener { .. })

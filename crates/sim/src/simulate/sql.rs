@@ -204,8 +204,12 @@ impl World {
                 }
                 return read(self);
             }
-            Task::Clone { donor, over } => {
+            Task::Clone { donor, over, asked } => {
                 let server = &self.pods[p].server;
+                // A fenced server drops no schema: only who was asked for is emptied first, and this is done here in one go.
+                if server.user_data && !asked {
+                    return Some(Outcome::Failed("it has schemas".to_owned()));
+                }
                 let meant = over.as_ref().is_none_or(|over| over.contains(&server.executed));
                 if !meant || server.is_open() {
                     return Some(Outcome::Failed("it is not what was to be overwritten".to_owned()));

@@ -6,12 +6,14 @@
 //! What a message says and the brain does not use stands beside the brain's word in the same struct.
 
 mod ack;
+mod empty;
 mod grant;
 mod question;
 mod view;
 mod vouch;
 
 pub use ack::{AckMessage, Details, Relayed, Variables};
+pub use empty::EmptyMessage;
 pub use grant::GrantMessage;
 pub use question::QuestionMessage;
 pub use view::ViewMessage;

@@ -9,8 +9,8 @@ use bloodraven_brain::time::{Boot, Millis};
 use bloodraven_gtid::GtidSet;
 use bloodraven_wire::message::{Details, Relayed, Variables};
 use bloodraven_wire::{
-    AckMessage, Envelope, Error, GrantMessage, GroupUid, Key, Keys, Kind, Nonce, QuestionMessage, Verified,
-    ViewMessage, VouchMessage,
+    AckMessage, EmptyMessage, Envelope, Error, GrantMessage, GroupUid, Key, Keys, Kind, Nonce, QuestionMessage,
+    Verified, ViewMessage, VouchMessage,
 };
 use std::collections::BTreeMap;
 
@@ -67,6 +67,18 @@ pub(crate) fn revoking() -> ViewMessage {
         settings: Settings { lease_timeout: Millis(90_000), min_peers: 2 },
     };
     ViewMessage { group: group(), view, observed_at: "2026-01-02T03:04:05Z".into() }
+}
+
+pub(crate) fn empty() -> EmptyMessage {
+    EmptyMessage {
+        group: group(),
+        to: member("pdx", 2),
+        epoch: 7,
+        start: StartId(u64::MAX),
+        server: "3e11fa47-71ca-11e1-9e33-c80aa9429562".parse().expect("a uuid"),
+        over: set("1-5"),
+        until_uptime: Millis(65_000),
+    }
 }
 
 /// A grant that says "open".

@@ -3,7 +3,9 @@
 //! In: good bodies with one thing changed. Out: the same message, another, or the one error that names the field. Must
 //! not: depend on the order of fields.
 
-use crate::common::{ID, ack, grant, group, keys, malformed, missing, nonce, renewal, sent, signed, view, vouch};
+use crate::common::{
+    ID, ack, empty, grant, group, keys, malformed, missing, nonce, renewal, sent, signed, view, vouch,
+};
 use bloodraven_brain::message::{Grant, OpeningWord};
 use bloodraven_brain::name::{Instance, Site};
 use bloodraven_brain::time::{Boot, Millis};
@@ -11,7 +13,7 @@ use bloodraven_gtid::GtidSet;
 use bloodraven_wire::message::Details;
 use bloodraven_wire::outstanding::Asked;
 use bloodraven_wire::{
-    AckMessage, Envelope, Error, GrantMessage, GroupUid, Kind, Outstanding, ViewMessage, VouchMessage,
+    AckMessage, EmptyMessage, Envelope, Error, GrantMessage, GroupUid, Kind, Outstanding, ViewMessage, VouchMessage,
 };
 use serde_json::{Value, json};
 
@@ -22,11 +24,12 @@ enum Message {
     Grant(GrantMessage),
     Vouch(VouchMessage),
     Ack(AckMessage),
+    Empty(EmptyMessage),
 }
 
 impl Message {
-    fn samples() -> [Self; 4] {
-        [Self::View(view()), Self::Grant(grant()), Self::Vouch(vouch()), Self::Ack(ack())]
+    fn samples() -> [Self; 5] {
+        [Self::View(view()), Self::Grant(grant()), Self::Vouch(vouch()), Self::Ack(ack()), Self::Empty(empty())]
     }
 
     fn kind(&self) -> Kind {
@@ -35,6 +38,7 @@ impl Message {
             Self::Grant(_) => Kind::Grant,
             Self::Vouch(_) => Kind::Vouch,
             Self::Ack(_) => Kind::Ack,
+            Self::Empty(_) => Kind::Empty,
         }
     }
 
@@ -44,6 +48,7 @@ impl Message {
             Self::Grant(message) => message.seal(&keys(), nonce()),
             Self::Vouch(message) => message.seal(&keys(), nonce()),
             Self::Ack(message) => message.seal(&keys(), nonce()),
+            Self::Empty(message) => message.seal(&keys(), nonce()),
         }
     }
 
@@ -59,6 +64,7 @@ impl Message {
             Self::Grant(_) => GrantMessage::open(&verified, &group(), ID).map(Self::Grant),
             Self::Vouch(_) => VouchMessage::open(&verified, &group(), ID).map(Self::Vouch),
             Self::Ack(_) => AckMessage::open(&verified, &group(), ID).map(Self::Ack),
+            Self::Empty(_) => EmptyMessage::open(&verified, &group()).map(Self::Empty),
         }
     }
 

@@ -3,9 +3,11 @@
 //! In: one message of each kind. Out: exactly these bytes. Must not: change; a release that signs other bytes does not
 //! understand its predecessor. The signatures come from another implementation of HMAC-SHA256, with the key 00 01 … 1f.
 
-use crate::common::{GROUP, ID, NONCE, ack, grant, group, keys, nonce, question, renewal, revoking, sent, view, vouch};
+use crate::common::{
+    GROUP, ID, NONCE, ack, empty, grant, group, keys, nonce, question, renewal, revoking, sent, view, vouch,
+};
 use bloodraven_wire::query::{self, Purpose};
-use bloodraven_wire::{AckMessage, Envelope, Error, GrantMessage, ViewMessage, VouchMessage};
+use bloodraven_wire::{AckMessage, EmptyMessage, Envelope, Error, GrantMessage, ViewMessage, VouchMessage};
 
 /// The last fields of a view of epoch 7.
 const STABLE: &str = concat!(
@@ -99,6 +101,19 @@ fn an_acknowledgement_has_these_bytes() {
     let mac = "e677964044f9a315cfbe86d3390853ba85adf549b145329024294d6a24567a2c";
     let verified = check(ack().seal(&keys(), nonce()), "ack", &body, mac);
     assert_eq!(AckMessage::open(&verified, &group(), ID), Ok(ack()));
+}
+
+#[test]
+fn an_order_to_empty_has_these_bytes() {
+    let said = concat!(
+        r#""to":{"site":"pdx","instance":"pod-2/store-2"},"epoch":7,"mysqld":"18446744073709551615","#,
+        r#""serverUuid":"3e11fa47-71ca-11e1-9e33-c80aa9429562","#,
+        r#""gtidExecuted":"3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5","untilUptimeMs":65000"#,
+    );
+    let body = format!(r#"{{"groupUid":"{GROUP}",{said}}}"#);
+    let mac = "ac976e3f43c96a6e445c0dab566f95d3ca094eff698681f68faf88c3125fad9f";
+    let verified = check(empty().seal(&keys(), nonce()), "empty", &body, mac);
+    assert_eq!(EmptyMessage::open(&verified, &group()), Ok(empty()));
 }
 
 #[test]

@@ -85,7 +85,8 @@ impl Group {
         let donor = footing.primary.site.clone();
         // What was written since is not what anybody agreed to lose.
         let over = self.seen.site(site).and_then(|seen| seen.executed()).cloned().map(Box::new);
-        if self.may_change(now, site) && self.begin(now, site, Task::Clone { donor, over }, out) {
+        let asked = clone.source == CloneSource::Reclone;
+        if self.may_change(now, site) && self.begin(now, site, Task::Clone { donor, over, asked }, out) {
             self.cloning.began = Some((site.clone(), clone.attempts));
             self.cloning.ended = None;
             self.cloning.refused.remove(site);
