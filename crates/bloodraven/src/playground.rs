@@ -116,6 +116,9 @@ pub(crate) fn run(arguments: &Arguments, stdout: &mut impl Write) -> anyhow::Res
 /// A verdict in words, on standard error: standard output is the playground's.
 fn tell(verdict: Option<&Verdict>, folder: Folder) -> ExitCode {
     let Some(verdict) = verdict else { return ExitCode::SUCCESS };
+    for scene in &verdict.scenes {
+        eprintln!("{scene}");
+    }
     eprintln!("{}: {}", verdict.story, verdict.summary);
     if verdict.passed {
         return ExitCode::SUCCESS;

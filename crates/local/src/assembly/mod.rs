@@ -304,6 +304,11 @@ impl Local {
         &self.supervisor
     }
 
+    /// The socket of a site's server, for who sits at that machine.
+    pub fn socket(&self, site: &str) -> PathBuf {
+        self.run.0.join(site).join("mysqld.sock")
+    }
+
     /// User and password of the application.
     pub fn credentials(&self) -> Result<(String, String), Error> {
         Ok(self.store.account("app")?)

@@ -3,9 +3,10 @@
 //! In: an [`Act`]. Out: it is done, and remembered as long as it holds. Must not: do anything that a power cut, a kill or
 //! a cable could not.
 
+use super::person;
 use super::scene::Scene;
 use crate::network;
-use crate::script::{Act, End, Process};
+use crate::script::{Act, Deed, End, Process};
 use crate::supervisor::{Part, Wipe};
 use crate::weather::Who;
 
@@ -16,6 +17,8 @@ const HELD: &str = "held";
 const SIDECAR_HELD: &str = "sidecar held";
 const STOPPED: &str = "stopped";
 const ISOLATED: &str = "isolated";
+/// What is received is applied later, or not at all.
+pub(super) const APPLIER: &str = "applier held up";
 
 pub(super) async fn perform(scene: &Scene, act: &Act) -> Result<(), String> {
     match act {
@@ -31,7 +34,8 @@ pub(super) async fn perform(scene: &Scene, act: &Act) -> Result<(), String> {
         Act::LoseVolume(site) => scene.local.supervisor().wipe(site, Wipe::Volume).await.map_err(told),
         Act::Heal => heal(scene).await,
         // The rest is asked for in the store.
-        Act::Plan(_) | Act::Reclone(_) | Act::PauseGroup(_) => Ok(()),
+        Act::Plan(..) | Act::Reclone(_) | Act::Edit(_) | Act::ForgetRecord => Ok(()),
+        Act::Person(site, deed) => person::perform(scene, site, deed).await,
         link => {
             links(scene, link);
             Ok(())
@@ -48,7 +52,7 @@ fn number(operator: usize) -> u8 {
 }
 
 /// Remembers what holds, or that it is over.
-fn mark(scene: &Scene, whom: &str, how: &str, holds: bool) {
+pub(super) fn mark(scene: &Scene, whom: &str, how: &str, holds: bool) {
     let mut model = scene.model();
     let hurts = model.hurts.entry(whom.to_owned()).or_default();
     if holds {
@@ -201,6 +205,7 @@ fn links(scene: &Scene, act: &Act) {
 /// Undoes all that holds. What fails is told, after everything was tried.
 async fn heal(scene: &Scene) -> Result<(), String> {
     scene.local.weather().heal();
+    scene.guests.lock().await.shutdown().await;
     let hurts = std::mem::take(&mut scene.model().hurts);
     let mut failed = Vec::new();
     for (whom, hows) in hurts {
@@ -214,6 +219,8 @@ async fn heal(scene: &Scene) -> Result<(), String> {
                 SIDECAR_PAUSED => resume(scene, &process(Process::Sidecar)).await,
                 HELD => release(scene, &process(Process::Mysqld)).await,
                 SIDECAR_HELD => release(scene, &process(Process::Sidecar)).await,
+                // A server that is no replica any more has nothing to apply.
+                APPLIER => person::perform(scene, &whom, &Deed::StartApplier).await.or(Ok(())),
                 STOPPED => {
                     let end = operator_named(&whom).map_or_else(|| End::Site(whom.clone()), End::Operator);
                     start(scene, &end).await

@@ -8,6 +8,7 @@ mod deeds;
 pub mod file;
 mod front;
 mod paint;
+mod person;
 pub mod picture;
 mod probe;
 mod record;
@@ -26,6 +27,7 @@ use scene::Scene;
 use serde::Serialize;
 use serde_json::{Value, json};
 use snafu::{ResultExt as _, Snafu};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,10 +74,50 @@ pub struct Verdict {
     pub story: String,
     /// What did not come true.
     pub failed: Option<String>,
+    /// How each scene ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scenes: Vec<SceneVerdict>,
     /// What the ledger says.
     pub ledger: ledger::Verdict,
     /// The same in one line.
     pub summary: String,
+}
+
+/// How a scene of a script ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SceneVerdict {
+    /// Which.
+    pub name: String,
+    /// Everything expected came true.
+    pub passed: bool,
+    /// What did not come true.
+    pub failed: Option<String>,
+    /// How long it took.
+    pub took_ms: u128,
+    /// The longest silence at the front door in it.
+    pub longest_gap_ms: u128,
+}
+
+impl SceneVerdict {
+    fn of(played: &script::Played) -> Self {
+        Self {
+            name: played.name.clone(),
+            passed: played.failed.is_none(),
+            failed: played.failed.as_ref().map(told),
+            took_ms: played.took.as_millis(),
+            longest_gap_ms: played.gap.as_millis(),
+        }
+    }
+}
+
+impl fmt::Display for SceneVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, took_ms, longest_gap_ms, .. } = self;
+        let ended = if self.passed { "passed" } else { "FAILED" };
+        write!(f, "{ended} {name} ({took_ms} ms, longest gap {longest_gap_ms} ms)")?;
+        self.failed.as_ref().map_or(Ok(()), |why| write!(f, ": {why}"))
+    }
 }
 
 /// Why it could not be played, or not be ended in good order.
@@ -168,7 +210,7 @@ fn say(headless: bool, progress: &Progress) {
 
 fn options(wanted: &Wanted) -> Options {
     let setup = wanted.script.as_ref().map(|script| script.setup.clone()).unwrap_or_default();
-    let wishes = wanted.sites.clone().or(setup.sites);
+    let wishes = wanted.sites.clone().or(setup.sites.clone());
     let exists = crate::store::Store::exists(&wanted.dir).unwrap_or(false);
     let mut options = Options::new(&wanted.dir, wanted.programs.clone());
     if let Some(wishes) = wishes {
@@ -182,13 +224,14 @@ fn options(wanted: &Wanted) -> Options {
         script::Profile::Default => Profile::Default,
         script::Profile::Fast => Profile::Fast,
     };
-    options.spec = spec(setup.lease, setup.poll, setup.cooldown);
+    options.spec = spec(&setup);
     options.template.clone_from(&wanted.template);
     options
 }
 
 /// What a script changes in the spec.
-fn spec(lease: Option<Duration>, poll: Option<Duration>, cooldown: Option<Duration>) -> Value {
+fn spec(setup: &script::Setup) -> Value {
+    let script::Setup { lease, poll, threshold, cooldown, .. } = *setup;
     let text = |time: Duration| format!("{}ms", time.as_millis());
     let mut spec = json!({});
     if let Some(lease) = lease {
@@ -198,6 +241,9 @@ fn spec(lease: Option<Duration>, poll: Option<Duration>, cooldown: Option<Durati
     }
     if let Some(poll) = poll {
         spec["pollInterval"] = json!(text(poll));
+    }
+    if let Some(threshold) = threshold {
+        spec["failureThreshold"] = json!(threshold);
     }
     if let Some(cooldown) = cooldown {
         spec["failoverCooldown"] = json!(text(cooldown));
@@ -299,13 +345,19 @@ async fn show(scene: &Arc<Scene>, terminal: Option<Terminal>, story: Option<Stri
 }
 
 fn verdict(script: &Script, outcome: script::Outcome) -> Verdict {
-    let failed = outcome.failed.map(|failed| match failed.step.line {
-        0 => format!("{}: {}", failed.step.text, failed.because),
-        line => format!("line {line}: {}: {}", failed.step.text, failed.because),
-    });
+    let failed = outcome.failed.as_ref().map(told);
     let passed = failed.is_none() && outcome.ledger.is_clean();
     let summary = outcome.ledger.to_string();
-    Verdict { passed, story: script.story.clone(), failed, ledger: outcome.ledger, summary }
+    let scenes = outcome.scenes.iter().map(SceneVerdict::of).collect();
+    Verdict { passed, story: script.story.clone(), failed, scenes, ledger: outcome.ledger, summary }
+}
+
+/// What did not come true, in words.
+fn told(failed: &script::Failed) -> String {
+    match failed.step.line {
+        0 => format!("{}: {}", failed.step.text, failed.because),
+        line => format!("line {line}: {}: {}", failed.step.text, failed.because),
+    }
 }
 
 /// Ends the load and the group, and says so in `playground.json`.

@@ -123,6 +123,7 @@ fn paint(scene: &Scene, status: &Status, before: &mut Before) -> Picture {
         },
         ledger: model.verdict.clone(),
         alert: model.told.alert.clone(),
+        degraded: model.told.degraded.clone(),
         planned: model.told.planned.clone(),
         moves,
     }

@@ -41,6 +41,8 @@ pub struct Picture {
     pub ledger: Option<Verdict>,
     /// What people should see.
     pub alert: Option<String>,
+    /// The same in one word; empty: nothing is wrong.
+    pub degraded: String,
     /// The newest planned failover.
     pub planned: Option<Planned>,
     /// How often authority went to another site since the load began.
@@ -139,6 +141,8 @@ pub struct LoadPicture {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Planned {
+    /// Which: the request's id, and when it was taken up.
+    pub id: String,
     /// How far it is.
     pub phase: String,
     /// Where to.
@@ -170,6 +174,7 @@ impl Picture {
             sites: self.sites.iter().map(site).collect(),
             planned: self.planned.as_ref().map(|planned| (planned.phase.clone(), planned.reason.clone())),
             gap: Duration::from_millis(self.load.gap_ms),
+            degraded: self.degraded.clone(),
         }
     }
 }

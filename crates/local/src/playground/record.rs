@@ -17,6 +17,7 @@ pub(super) struct Told {
     pub(super) since: Option<i64>,
     pub(super) planned: Option<Planned>,
     pub(super) alert: Option<String>,
+    pub(super) degraded: String,
     /// By name.
     pub(super) sites: Vec<ToldSite>,
 }
@@ -50,6 +51,7 @@ pub(super) fn read(object: &Value) -> Told {
         since: record.and_then(|record| record["since"].as_str()).and_then(micros),
         planned: status.get("plannedFailover").filter(|planned| planned.is_object()).map(planned),
         alert: alert(status),
+        degraded: degraded(status).map(|one| text(one, "reason")).unwrap_or_default(),
         sites: sites.iter().map(site).collect(),
     }
 }
@@ -76,13 +78,19 @@ fn micros(text: &str) -> Option<i64> {
 
 fn planned(planned: &Value) -> Planned {
     let [phase, target, reason, message] = ["phase", "target", "reason", "message"].map(|key| text(planned, key));
-    Planned { phase, target, reason, message }
+    let id = format!("{} {}", text(planned, "requestId"), text(planned, "startTime"));
+    Planned { id, phase, target, reason, message }
 }
 
-/// The message of the first condition that says that something is wrong.
-fn alert(status: &Value) -> Option<String> {
+/// The condition that says that something is wrong.
+fn degraded(status: &Value) -> Option<&Value> {
     let conditions = status.get("conditions").and_then(Value::as_array)?;
-    let degraded = conditions.iter().find(|one| one["type"] == "Degraded" && one["status"] == "True")?;
+    conditions.iter().find(|one| one["type"] == "Degraded" && one["status"] == "True")
+}
+
+/// Its message.
+fn alert(status: &Value) -> Option<String> {
+    let degraded = degraded(status)?;
     let (reason, message) = (text(degraded, "reason"), text(degraded, "message"));
     // The message begins with the reason.
     Some(if message.is_empty() { reason } else { message })

@@ -8,12 +8,15 @@ use super::record::Told;
 use crate::assembly::Status;
 use crate::ledger::{Moment as At, Verdict};
 use crate::load::{Load, Plan, Tally, now};
-use crate::script::{Act, Moment};
+use crate::script::{Act, Edit, Moment};
 use crate::{Local, admin};
+use bloodraven_api::keys;
 use bloodraven_gtid::GtidSet;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
 
 /// As many entries of the timeline are kept for whoever is slow to read them.
 const MOST_ENTRIES: usize = 1000;
@@ -32,6 +35,8 @@ pub(super) struct Scene {
     pub(super) stop: watch::Sender<bool>,
     /// Rung when somebody lies in wait.
     pub(super) bell: Notify,
+    /// Clients that hold something at a server until everything is healed.
+    pub(super) guests: tokio::sync::Mutex<JoinSet<()>>,
     model: Mutex<Model>,
 }
 
@@ -50,6 +55,8 @@ pub(super) struct Model {
     /// What each site had executed at the last reading.
     pub(super) executed: BTreeMap<String, GtidSet>,
     pub(super) ambushes: Vec<Ambush>,
+    /// The planned failover that was there when one was last asked for by hand.
+    pub(super) planned_before: Option<String>,
     pub(super) tally: Tally,
     /// What each sidecar said last, in the order of the sites.
     pub(super) sidecars: Vec<Option<super::probe::Said>>,
@@ -75,7 +82,7 @@ impl Scene {
     pub(super) fn new(local: Local, load: Load, plan: Plan, status: &Status, credentials: (String, String)) -> Self {
         let names: Vec<String> = status.sites.iter().map(|site| site.name.clone()).collect();
         let (stop, _) = watch::channel(false);
-        Self { local, load, plan, names, credentials, stop, bell: Notify::new(), model: Mutex::default() }
+        Self { local, load, plan, names, credentials, stop, bell: Notify::new(), guests: tokio::sync::Mutex::default(), model: Mutex::default() }
     }
 
     pub(super) fn model(&self) -> MutexGuard<'_, Model> {
@@ -147,7 +154,14 @@ impl Scene {
     async fn perform(&self, act: &Act) -> Result<(), String> {
         let dir = self.local.dir();
         match act {
-            Act::Plan(site) => admin::promote(dir, site, None, None).map(drop).map_err(told),
+            Act::Plan(site, wait) => {
+                super::watch::look(self);
+                let mut model = self.model();
+                model.planned_before = model.told.planned.as_ref().map(|planned| planned.id.clone());
+                drop(model);
+                let wait = wait.map(|wait| format!("{}ms", wait.as_millis()));
+                admin::promote(dir, site, wait.as_deref(), None).map(drop).map_err(told)
+            }
             Act::Reclone(site) => {
                 // What is about to be thrown away is looked at first: it stands in a report now.
                 self.audit().await;
@@ -156,10 +170,35 @@ impl Scene {
                 let prefix = divergent.get(..16).or_else(|| (!divergent.is_empty()).then_some(divergent.as_str()));
                 admin::reclone(dir, site, prefix).map(drop).map_err(told)
             }
-            Act::PauseGroup(true) => admin::pause(dir, None).map(drop).map_err(told),
-            Act::PauseGroup(false) => admin::resume(dir).map(drop).map_err(told),
+            Act::Edit(Edit::Paused(true)) => admin::pause(dir, None).map(drop).map_err(told),
+            Act::Edit(Edit::Paused(false)) => admin::resume(dir).map(drop).map_err(told),
+            Act::Edit(Edit::Cooldown(time)) => self.edit(&json!({ "failoverCooldown": format!("{}ms", time.as_millis()) })),
+            Act::Edit(Edit::Priorities(sites)) => self.edit(&json!({ "splitBrainPolicy": { "sitePriorities": sites } })),
+            Act::ForgetRecord => self.forget_record(),
             other => super::deeds::perform(self, other).await,
         }
+    }
+
+    fn edit(&self, patch: &Value) -> Result<(), String> {
+        self.local.store().patch_spec(None, patch).map(drop).map_err(told)
+    }
+
+    /// Both copies of the record and what hangs on them.
+    fn forget_record(&self) -> Result<(), String> {
+        if self.local.supervisor().operator_states().iter().any(|operator| operator.pid.is_some()) {
+            return Err("an operator runs, and would write it again; write `stop operator` first".to_owned());
+        }
+        let forget = |value: &mut Value| {
+            if let Some(object) = value.as_object_mut() {
+                object.remove("status");
+            }
+            let all = crate::store::object::annotations_of(value)?;
+            for key in [keys::AUTHORITY, keys::LAST_FAILOVER, keys::LAST_FAILOVER_TARGET] {
+                all.remove(key);
+            }
+            Ok(())
+        };
+        self.local.store().change_group(None, forget).map(drop).map_err(told)
     }
 
     /// Looks every open write up on every site, and judges.

@@ -66,12 +66,52 @@ pub enum Act {
     Rejoin(End),
     /// Every link is as before, everything that stands still goes on, everything that was held or stopped is started.
     Heal,
-    /// Asks for a planned failover.
-    Plan(String),
+    /// Asks for a planned failover; with the time that it may wait for the target to catch up.
+    Plan(String, Option<Duration>),
     /// Asks for a fresh copy of the site; with the beginning of what it has too much, if that is to be thrown away.
     Reclone(String),
+    /// Changes a setting of the group.
+    Edit(Edit),
+    /// Takes both copies of the record away, as a restored backup of the object would. Only while no operator runs.
+    ForgetRecord,
+    /// A person does something at a site's server.
+    Person(String, Deed),
+}
+
+/// What can be changed in a running group's spec.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
     /// `spec.paused`.
-    PauseGroup(bool),
+    Paused(bool),
+    /// `spec.failoverCooldown`.
+    Cooldown(Duration),
+    /// `spec.splitBrainPolicy.sitePriorities`; none: the list is empty.
+    Priorities(Vec<String>),
+}
+
+/// What a person, or a client that nobody thought of, does at a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Makes it writable, past everyone.
+    Open,
+    /// Makes it read-only, past everyone.
+    Fence,
+    /// Writes so many rows, and opens the server for that if it has to.
+    Write(u32),
+    /// The same with a tag in the GTID.
+    WriteTagged(u32),
+    /// Holds a table's write lock so long.
+    LockTables(Duration),
+    /// Runs one UPDATE that takes so long.
+    LongUpdate(Duration),
+    /// Takes every connection that an application can have.
+    FillConnections,
+    /// Stops applying what is received.
+    StopApplier,
+    /// Applies what is received only so much later.
+    DelayApplier(Duration),
+    /// Applies what is received at once, as before.
+    StartApplier,
 }
 
 impl fmt::Display for End {
@@ -115,10 +155,41 @@ impl fmt::Display for Act {
             Self::Isolate(end) => write!(f, "isolate {end}"),
             Self::Rejoin(end) => write!(f, "rejoin {end}"),
             Self::Heal => write!(f, "heal"),
-            Self::Plan(site) => write!(f, "plan failover to {site}"),
+            Self::Plan(site, None) => write!(f, "plan failover to {site}"),
+            Self::Plan(site, Some(wait)) => write!(f, "plan failover to {site} waiting {}ms", wait.as_millis()),
             Self::Reclone(site) => write!(f, "reclone {site}"),
-            Self::PauseGroup(true) => write!(f, "edit paused"),
-            Self::PauseGroup(false) => write!(f, "edit unpaused"),
+            Self::Edit(edit) => write!(f, "edit {edit}"),
+            Self::ForgetRecord => write!(f, "forget-record"),
+            Self::Person(site, deed) => deed.tell(site, f),
+        }
+    }
+}
+
+impl fmt::Display for Edit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Paused(true) => write!(f, "paused"),
+            Self::Paused(false) => write!(f, "unpaused"),
+            Self::Cooldown(time) => write!(f, "cooldown {}ms", time.as_millis()),
+            Self::Priorities(sites) if sites.is_empty() => write!(f, "priorities none"),
+            Self::Priorities(sites) => write!(f, "priorities {}", sites.join(",")),
+        }
+    }
+}
+
+impl Deed {
+    fn tell(&self, site: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open => write!(f, "human-open {site}"),
+            Self::Fence => write!(f, "human-fence {site}"),
+            Self::Write(count) => write!(f, "human-write {site} {count}"),
+            Self::WriteTagged(count) => write!(f, "human-write {site} {count} tagged"),
+            Self::LockTables(time) => write!(f, "lock-tables {site} {}ms", time.as_millis()),
+            Self::LongUpdate(time) => write!(f, "long-update {site} {}ms", time.as_millis()),
+            Self::FillConnections => write!(f, "fill-connections {site}"),
+            Self::StopApplier => write!(f, "stop-applier {site}"),
+            Self::DelayApplier(time) => write!(f, "delay-replica {site} {}s", time.as_secs()),
+            Self::StartApplier => write!(f, "start-applier {site}"),
         }
     }
 }

@@ -18,18 +18,31 @@
 //! wait settled within 60s
 //! expect ledger clean
 //! ```
+//!
+//! Several stories can be told on one running group: each `scene` begins from a group that is healed, whole and, if it says
+//! so, written to at a named site; it is judged by itself, and one that fails does not keep the next from being played.
+//!
+//! ```text
+//! scene killed from iad the primary is killed
+//! hold mysqld at iad
+//! expect primary pdx
+//! play hold-then-heal
+//! ```
 
 mod act;
+mod expect;
+mod faults;
 mod parse;
 mod run;
+mod scenes;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
-pub use act::{Act, End, Process};
+pub use act::{Act, Deed, Edit, End, Process};
 pub use parse::{parse, sites};
-pub use run::{Failed, Outcome, Seen, SeenSite, Stage, run};
+pub use run::{Failed, Outcome, Played, Seen, SeenSite, Stage, run};
 
 use std::fmt;
 use std::time::Duration;
@@ -61,6 +74,23 @@ pub struct Script {
     pub story: String,
     /// What the group is like.
     pub setup: Setup,
+    /// What is done and expected, in order, before the first scene.
+    pub steps: Vec<Step>,
+    /// Told one after the other on the same group; none: the steps are the story.
+    pub scenes: Vec<Scene>,
+}
+
+/// One story of several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scene {
+    /// Counted from 1.
+    pub line: usize,
+    /// In one word.
+    pub name: String,
+    /// What it shows, in one line.
+    pub story: String,
+    /// Who writes when it begins; none: whoever does.
+    pub from: Option<String>,
     /// What is done and expected, in order.
     pub steps: Vec<Step>,
 }
@@ -78,6 +108,8 @@ pub struct Setup {
     pub lease: Option<Duration>,
     /// `spec.pollInterval`.
     pub poll: Option<Duration>,
+    /// `spec.failureThreshold`.
+    pub threshold: Option<usize>,
     /// `spec.failoverCooldown`.
     pub cooldown: Option<Duration>,
 }
@@ -138,6 +170,8 @@ pub struct Step {
 pub enum What {
     /// Every site answers, one writes, the others follow it.
     WaitSettled(Duration),
+    /// The same, but a site may be fenced and reported with what it has too much instead.
+    WaitAttached(Duration),
     /// Somebody writes.
     WaitReady(Duration),
     /// Lets time pass under load.
@@ -182,8 +216,14 @@ pub enum Expect {
     Following(String),
     /// The site does not answer.
     Unreachable(String),
-    /// The site has a divergence report.
-    Divergent(String),
+    /// The site is read-only.
+    ReadOnly(String),
+    /// The site has a divergence report; of so many transactions, if a number is named.
+    Divergent(String, Option<u64>),
+    /// Every divergence report lists exactly what its server has and the primary's lacks.
+    DivergenceExact,
+    /// The group says that it suffers from that.
+    Degraded(String),
     /// A planned failover ended so; with the reason, if one is named.
     Planned(String, Option<String>),
     /// The ledger owes nothing.

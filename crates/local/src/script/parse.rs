@@ -2,42 +2,17 @@
 //!
 //! In: text. Out: a script, or the first line that is wrong and why. Must not: ignore a word that it does not know.
 
+use super::expect::expect;
+use super::faults::fault;
 use super::words::Words;
-use super::{Act, End, Expect, Moment, Process, Profile, SITES, Script, Setup, SiteWish, Step, What, Wrong};
+use super::{Act, Expect, Profile, SITES, Scene, Script, Setup, SiteWish, Step, What, Wrong};
 use std::time::Duration;
 
 /// As long as something may take when nothing is said: a lease with its margin, a drain, and then some.
-const WITHIN: Duration = Duration::from_secs(90);
+pub(super) const WITHIN: Duration = Duration::from_secs(90);
 
 /// First start of every server, and copies.
 const READY: Duration = Duration::from_mins(5);
-
-/// Words that only the simulator can follow, and what to say about them.
-const ONLY_SIMULATED: [&str; 23] = [
-    "loss",
-    "crash",
-    "force-delete-pod",
-    "lose-node",
-    "return-node",
-    "deny",
-    "allow",
-    "store-down",
-    "store-up",
-    "conflict",
-    "fill-disk",
-    "free-disk",
-    "slow-sql",
-    "block-fence",
-    "stop-applier",
-    "stop-receiver",
-    "break-applier",
-    "purge",
-    "human-fence",
-    "human-open",
-    "clock",
-    "twice",
-    "skewed",
-];
 
 /// Reads a script. `sites` are the group's unless the file says otherwise.
 pub fn parse(text: &str, sites: &[SiteWish]) -> Result<Script, Wrong> {
@@ -45,6 +20,7 @@ pub fn parse(text: &str, sites: &[SiteWish]) -> Result<Script, Wrong> {
         story: String::new(),
         setup: Setup::default(),
         steps: Vec::new(),
+        scenes: Vec::new(),
         sites: sites.iter().map(|site| site.name.clone()).collect(),
         heal: None,
     };
@@ -61,6 +37,7 @@ struct Reader {
     story: String,
     setup: Setup,
     steps: Vec<Step>,
+    scenes: Vec<Scene>,
     sites: Vec<String>,
     heal: Option<Duration>,
 }
@@ -74,11 +51,54 @@ impl Reader {
             self.story = words.rest();
             return Ok(());
         }
-        if !self.header(first, &mut words)? {
-            let (at, what) = self.step(first, &mut words)?;
-            self.steps.push(Step { line, text: text.to_owned(), at, what });
+        match first {
+            "scene" => self.scene(line, &mut words)?,
+            "play" => self.shipped(line, &mut words)?,
+            _ if self.header(first, &mut words)? => {}
+            _ => {
+                let (at, what) = self.step(first, &mut words)?;
+                if at.is_some() && !self.scenes.is_empty() {
+                    return Err("a scene has no clock; write `rest` before the fault".to_owned());
+                }
+                let step = Step { line, text: text.to_owned(), at, what };
+                self.scenes.last_mut().map_or(&mut self.steps, |scene| &mut scene.steps).push(step);
+            }
         }
         words.end()
+    }
+
+    /// `scene NAME [from SITE] story`.
+    fn scene(&mut self, line: usize, words: &mut Words<'_>) -> Result<(), String> {
+        let name = words.next("a name for the scene")?.to_owned();
+        if self.scenes.iter().any(|scene| scene.name == name) {
+            return Err(format!("there is a scene `{name}` already"));
+        }
+        if self.steps.iter().any(|step| step.at.is_some()) {
+            return Err("scenes and `at <time>` do not go together; write `rest` before the fault".to_owned());
+        }
+        let from = if words.takes("from") { Some(words.site()?) } else { None };
+        let story = words.rest();
+        if story.is_empty() {
+            return Err("say what the scene shows, in the same line".to_owned());
+        }
+        self.scenes.push(Scene { line, name, story, from, steps: Vec::new() });
+        Ok(())
+    }
+
+    /// `play NAME`: a shipped scenario as a scene. What it says of the group is this file's business.
+    fn shipped(&mut self, line: usize, words: &mut Words<'_>) -> Result<(), String> {
+        let name = words.next("the name of a shipped scenario")?;
+        let found = crate::scenarios::find(name)
+            .ok_or_else(|| format!("`{name}` is not a shipped scenario; see bloodraven playground --list"))?;
+        let wishes: Vec<_> =
+            self.sites.iter().map(|name| SiteWish { name: name.clone(), dr_only: false }).collect();
+        let script = parse(found.text, &wishes).map_err(|wrong| format!("{}: {wrong}", found.name))?;
+        if script.setup.operators > self.setup.operators {
+            return Err(format!("{} needs more operators; write `operators 2` first", found.name));
+        }
+        let Script { story, steps, .. } = script;
+        self.scenes.push(Scene { line, name: found.name.to_owned(), story, from: self.sites.first().cloned(), steps });
+        Ok(())
     }
 
     /// Lines that say what the group is like.
@@ -99,13 +119,14 @@ impl Reader {
             "profile" => setup.profile = Some(Profile::named(words.next("default or fast")?)?),
             "lease" => setup.lease = Some(words.time()?),
             "poll" => setup.poll = Some(words.time()?),
+            "threshold" => setup.threshold = Some(words.within("a number of polls", 1, 100)?),
             "cooldown" => setup.cooldown = Some(words.time()?),
             // Every run here has its own chance, its own latency, and begins with an empty group.
             "seed" | "latency" => _ = words.rest(),
             "fresh" => {}
             _ => return Ok(false),
         }
-        if self.steps.is_empty() {
+        if self.steps.is_empty() && self.scenes.is_empty() {
             return Ok(true);
         }
         Err(format!("`{first}` says what the group is like; write it before the first step"))
@@ -124,10 +145,11 @@ impl Reader {
                 return Ok((Some(at), What::Act(Act::Heal)));
             }
             "heal" => What::Act(Act::Heal),
-            "wait" => match words.next("ready or settled")? {
+            "wait" => match words.next("ready, settled or attached")? {
                 "ready" => What::WaitReady(within(words, READY)?),
                 "settled" => What::WaitSettled(within(words, READY)?),
-                other => return Err(format!("`{other}` is not waited for; write ready or settled")),
+                "attached" => What::WaitAttached(within(words, READY)?),
+                other => return Err(format!("`{other}` is not waited for; write ready, settled or attached")),
             },
             "rest" => What::Rest(words.time()?),
             "load" => match words.next("on or off")? {
@@ -149,7 +171,9 @@ impl Reader {
             let because = "the last fault is not before everything heals; write a later `heal at`".to_owned();
             return Err(Wrong { line: lines, because });
         }
-        let implied = |text: &str, what| Step { line: 0, text: text.to_owned(), at: None, what };
+        if !self.scenes.is_empty() {
+            return self.finish_scenes();
+        }
         let timed = self.steps.iter().any(|step| step.at.is_some());
         if timed {
             let (mut first, then): (Vec<_>, Vec<_>) = self.steps.into_iter().partition(|step| step.at.is_some());
@@ -166,8 +190,27 @@ impl Reader {
         if !self.steps.iter().any(judged) {
             self.steps.push(implied("expect ledger clean", What::Expect(Expect::LedgerClean, WITHIN)));
         }
-        Ok(Script { story: self.story, setup: self.setup, steps: self.steps })
+        Ok(Script { story: self.story, setup: self.setup, steps: self.steps, scenes: Vec::new() })
     }
+
+    /// Each scene is judged at its end, whatever it says itself.
+    fn finish_scenes(mut self) -> Result<Script, Wrong> {
+        for scene in &mut self.scenes {
+            if scene.steps.is_empty() {
+                return Err(Wrong { line: scene.line, because: format!("nothing happens in the scene `{}`", scene.name) });
+            }
+            let judged = |step: &Step| matches!(step.what, What::Expect(Expect::LedgerClean, _));
+            if !scene.steps.last().is_some_and(judged) {
+                scene.steps.push(implied("expect ledger clean", What::Expect(Expect::LedgerClean, WITHIN)));
+            }
+        }
+        Ok(Script { story: self.story, setup: self.setup, steps: self.steps, scenes: self.scenes })
+    }
+}
+
+/// A step that goes without saying.
+fn implied(text: &str, what: What) -> Step {
+    Step { line: 0, text: text.to_owned(), at: None, what }
 }
 
 /// `3`, or `iad,pdx,fra:dr-only`.
@@ -221,139 +264,6 @@ fn make_dr_only(wishes: &mut [SiteWish], count: usize) -> Result<(), String> {
     Ok(())
 }
 
-fn within(words: &mut Words<'_>, otherwise: Duration) -> Result<Duration, String> {
+pub(super) fn within(words: &mut Words<'_>, otherwise: Duration) -> Result<Duration, String> {
     if words.takes("within") { words.time() } else { Ok(otherwise) }
-}
-
-fn expect(words: &mut Words<'_>) -> Result<What, String> {
-    let expect = match words.next("primary, no-primary, failovers, site, planned, ledger or gap")? {
-        "primary" if words.takes("not") => Expect::PrimaryNot(words.site()?),
-        "primary" => Expect::Primary(words.site()?),
-        "no-primary" => Expect::NoPrimary,
-        "failovers" => Expect::Failovers(words.within("a number", 0, 99)?),
-        "site" => {
-            let site = words.site()?;
-            match words.next("following, unreachable or divergent")? {
-                "following" => Expect::Following(site),
-                "unreachable" => Expect::Unreachable(site),
-                "divergent" => Expect::Divergent(site),
-                other => return Err(format!("a site is following, unreachable or divergent, not `{other}`")),
-            }
-        }
-        "planned" => {
-            let ending = match words.next("succeeded or failed")? {
-                "succeeded" => "Succeeded",
-                "failed" => "Failed",
-                other => return Err(format!("a planned failover has succeeded or failed, not `{other}`")),
-            };
-            let reason = if words.takes("because") { Some(words.next("a reason")?.to_owned()) } else { None };
-            Expect::Planned(ending.to_owned(), reason)
-        }
-        "ledger" => words.exactly("clean").map(|()| Expect::LedgerClean)?,
-        "gap" => {
-            words.exactly("under")?;
-            Expect::GapUnder(words.time()?)
-        }
-        other => {
-            return Err(format!(
-                "`{other}` cannot be expected; write primary <site>, no-primary, failovers <n>, site <site> following, planned succeeded, ledger clean or gap under <time>"
-            ));
-        }
-    };
-    if words.takes("for") {
-        return Ok(What::ExpectFor(expect, words.time()?));
-    }
-    Ok(What::Expect(expect, within(words, WITHIN)?))
-}
-
-fn fault(verb: &str, words: &mut Words<'_>) -> Result<What, String> {
-    let act = match verb {
-        "ambush" => {
-            let moment = moment(words)?;
-            return Ok(What::Ambush(moment, victim(words)?));
-        }
-        "kill" => Act::Kill(words.process()?),
-        "hold" => Act::Hold(words.process()?),
-        "release" => Act::Release(words.process()?),
-        "pause" => Act::Pause(still(words.process()?)?),
-        "resume" => Act::Resume(still(words.process()?)?),
-        "stop" => Act::Stop(startable(words.end_point()?)?),
-        "start" => Act::Start(startable(words.end_point()?)?),
-        "kill-pod" => Act::KillPod(words.site()?),
-        "delete-pod" => Act::DeletePod(words.site()?),
-        "lose-volume" => Act::LoseVolume(words.site()?),
-        "cut" | "cut-one-way" => {
-            let (from, to) = words.two_ends()?;
-            if let Some(channel) = words.optional() {
-                return Err(format!("`{channel}`: a link is cut as a whole here"));
-            }
-            if verb == "cut" { Act::Cut(from, to) } else { Act::CutOneWay(from, to) }
-        }
-        "delay" => {
-            let (from, to) = words.two_ends()?;
-            Act::Delay(from, to, words.time()?)
-        }
-        "mend" => words.two_ends().map(|(from, to)| Act::Mend(from, to))?,
-        "isolate" => Act::Isolate(words.end_point()?),
-        "rejoin" => Act::Rejoin(words.end_point()?),
-        "planned" => Act::Plan(words.site()?),
-        "plan" => {
-            words.exactly("failover")?;
-            words.exactly("to")?;
-            Act::Plan(words.site()?)
-        }
-        "reclone" => Act::Reclone(words.site()?),
-        "edit" => match words.next("paused or unpaused")? {
-            "paused" => Act::PauseGroup(true),
-            "unpaused" => Act::PauseGroup(false),
-            other => return Err(format!("`{other}` is not edited here; write paused or unpaused")),
-        },
-        only if ONLY_SIMULATED.contains(&only) => {
-            return Err(format!("`{only}` happens in the simulator only (bloodraven simulate --scenario)"));
-        }
-        other => return Err(format!("`{other}` is not known; a line is a step, a fault, or `at <time> <fault>`")),
-    };
-    Ok(What::Act(act))
-}
-
-/// What is started and stopped as a whole.
-fn startable(end: End) -> Result<End, String> {
-    match end {
-        End::Clients => Err("clients are not started; write `load on`".to_owned()),
-        end => Ok(end),
-    }
-}
-
-/// What can stand still. A keeper that does while its server runs breaks an assumption of the protocol.
-fn still(process: Process) -> Result<Process, String> {
-    match process {
-        Process::Keeper(_) => Err("a keeper is not paused: the protocol assumes that it runs".to_owned()),
-        process => Ok(process),
-    }
-}
-
-fn moment(words: &mut Words<'_>) -> Result<Moment, String> {
-    let planned = ["Pending", "Validating", "Draining", "WaitingForLag", "Promoting", "Resuming"];
-    Ok(match words.next("revoked, granted, opened or a phase of a planned failover")? {
-        "revoked" => Moment::Revoked,
-        "granted" => Moment::Granted,
-        "opened" => Moment::Opened,
-        "permitted" | "fencing" => return Err("that moment shows in the simulator only".to_owned()),
-        phase if planned.contains(&phase) => Moment::Planned(phase.to_owned()),
-        other => {
-            return Err(format!("`{other}` is no moment; write revoked, granted, opened or {}", planned.join(", ")));
-        }
-    })
-}
-
-/// `operator`, `kill operator`, or any other fault.
-fn victim(words: &mut Words<'_>) -> Result<Act, String> {
-    let verb = words.next("operator, or a fault")?;
-    if verb == "operator" {
-        return Ok(Act::Kill(Process::Operator(0)));
-    }
-    match fault(verb, words)? {
-        What::Act(act) => Ok(act),
-        _ => Err("an ambush strikes once; write a fault".to_owned()),
-    }
 }

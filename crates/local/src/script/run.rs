@@ -3,7 +3,7 @@
 //! In: a script and a stage. Out: whether everything expected came true, and what did not. Must not: touch the group
 //! itself; the stage does, and tells what is to be seen.
 
-use super::{Act, Expect, Moment, Script, Step, What};
+use super::{Act, Expect, Moment, Scene, Script, Step, What, scenes};
 use crate::ledger::Verdict;
 use std::future::Future;
 use std::time::Duration;
@@ -32,6 +32,18 @@ pub trait Stage: Sync {
     /// How many ambushes have not struck.
     fn in_wait(&self) -> usize;
 
+    /// Those will not strike any more.
+    fn forget(&self);
+
+    /// Whether every divergence report says exactly what the servers say, or what is different.
+    fn divergence(&self) -> impl Future<Output = Result<(), String>> + Send;
+
+    /// A scene begins.
+    fn begins(&self, scene: &Scene);
+
+    /// A scene has ended; the longest silence at the front door since it began.
+    fn ends(&self, played: &mut Played);
+
     /// Tells whoever watches that a step begins (none) or has ended (how long it took).
     fn tell(&self, step: &Step, ended: Option<Duration>);
 
@@ -54,6 +66,8 @@ pub struct Seen {
     pub planned: Option<(String, String)>,
     /// The longest silence at the front door since the last act.
     pub gap: Duration,
+    /// What the group says that it suffers from; empty: nothing.
+    pub degraded: String,
 }
 
 /// What is to be seen of a site.
@@ -78,48 +92,81 @@ pub struct Failed {
     pub because: String,
 }
 
+/// How a scene ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Played {
+    /// Which.
+    pub name: String,
+    /// What it shows.
+    pub story: String,
+    /// What did not come true; none: everything did.
+    pub failed: Option<Failed>,
+    /// How long it took, from the moment when the group was ready for it.
+    pub took: Duration,
+    /// The longest silence at the front door in it.
+    pub gap: Duration,
+}
+
 /// How a script ended.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The first thing that did not come true; none: all did.
     pub failed: Option<Failed>,
+    /// How each scene ended.
+    pub scenes: Vec<Played>,
     /// What the ledger says at the end.
     pub ledger: Verdict,
 }
 
-/// Runs a script to its end, or to the first step that fails.
-pub async fn run(script: &Script, stage: &impl Stage) -> Outcome {
-    let mut began = None;
-    let mut failed = None;
-    for step in &script.steps {
-        let start = Instant::now();
-        stage.tell(step, None);
-        let outcome = perform(step, stage, &mut began).await;
-        stage.tell(step, Some(start.elapsed()));
-        if let Err(because) = outcome {
-            failed = Some(Failed { step: step.clone(), because });
-            break;
-        }
-    }
-    if let (None, Some(last)) = (&failed, script.steps.last())
-        && stage.in_wait() > 0
-    {
-        failed = Some(Failed { step: last.clone(), because: "the moment of an ambush never came".to_owned() });
-    }
-    stage.load(false);
-    Outcome { failed, ledger: stage.audit().await }
+/// What a run remembers from step to step.
+#[derive(Default)]
+pub(super) struct Course {
+    /// When the load began.
+    pub(super) began: Option<Instant>,
+    /// Authority had gone to another site so often before.
+    pub(super) moves: usize,
 }
 
-async fn perform(step: &Step, stage: &impl Stage, began: &mut Option<Instant>) -> Result<(), String> {
+/// Runs a script to its end: its steps to the first that fails, and each of its scenes.
+pub async fn run(script: &Script, stage: &impl Stage) -> Outcome {
+    let mut course = Course::default();
+    let mut failed = play(&script.steps, stage, &mut course).await.err();
+    let mut played = Vec::new();
+    if failed.is_none() {
+        played = scenes::play_all(&script.scenes, stage).await;
+        failed = played.iter().find_map(|scene| scene.failed.clone());
+    }
+    stage.load(false);
+    Outcome { failed, scenes: played, ledger: stage.audit().await }
+}
+
+/// Plays to the first step that fails.
+pub(super) async fn play(steps: &[Step], stage: &impl Stage, course: &mut Course) -> Result<(), Failed> {
+    for step in steps {
+        let start = Instant::now();
+        stage.tell(step, None);
+        let outcome = perform(step, stage, course).await;
+        stage.tell(step, Some(start.elapsed()));
+        outcome.map_err(|because| Failed { step: step.clone(), because })?;
+    }
+    match steps.last() {
+        Some(last) if stage.in_wait() > 0 => {
+            Err(Failed { step: last.clone(), because: "the moment of an ambush never came".to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn perform(step: &Step, stage: &impl Stage, course: &mut Course) -> Result<(), String> {
     if let Some(at) = step.at {
-        let start = *began.get_or_insert_with(Instant::now);
+        let start = *course.began.get_or_insert_with(Instant::now);
         pass_until(start + at, stage).await?;
     }
     match &step.what {
         What::Rest(time) => pass_until(Instant::now() + *time, stage).await,
         What::Load(on) => {
             stage.load(*on);
-            began.get_or_insert_with(Instant::now);
+            course.began.get_or_insert_with(Instant::now);
             Ok(())
         }
         What::Act(act) => stage.act(act).await,
@@ -134,9 +181,11 @@ async fn perform(step: &Step, stage: &impl Stage, began: &mut Option<Instant>) -
             .await
         }
         What::WaitSettled(within) => await_true(stage, *within, settled).await,
+        What::WaitAttached(within) => await_true(stage, *within, attached).await,
         What::Expect(Expect::LedgerClean, within) => await_clean(stage, *within).await,
-        What::Expect(expect, within) => await_true(stage, *within, |seen| check(expect, seen)).await,
-        What::ExpectFor(expect, time) => remains_true(stage, *time, expect).await,
+        What::Expect(Expect::DivergenceExact, within) => await_exact(stage, *within).await,
+        What::Expect(expect, within) => await_true(stage, *within, |seen| check(expect, seen, course.moves)).await,
+        What::ExpectFor(expect, time) => remains_true(stage, *time, expect, course.moves).await,
     }
 }
 
@@ -169,13 +218,13 @@ async fn await_true(
     }
 }
 
-async fn remains_true(stage: &impl Stage, time: Duration, expect: &Expect) -> Result<(), String> {
+async fn remains_true(stage: &impl Stage, time: Duration, expect: &Expect, moves: usize) -> Result<(), String> {
     let until = Instant::now() + time;
     let mut looks = looks();
     while Instant::now() < until {
         looks.tick().await;
         interrupted(stage)?;
-        check(expect, &stage.seen())?;
+        check(expect, &stage.seen(), moves)?;
     }
     Ok(())
 }
@@ -197,26 +246,48 @@ async fn await_clean(stage: &impl Stage, within: Duration) -> Result<(), String>
     }
 }
 
-fn interrupted(stage: &impl Stage) -> Result<(), String> {
+pub(super) fn interrupted(stage: &impl Stage) -> Result<(), String> {
     if stage.stopping() { Err("ended by hand".to_owned()) } else { Ok(()) }
 }
 
-fn looks() -> tokio::time::Interval {
+pub(super) fn looks() -> tokio::time::Interval {
     let mut looks = interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     looks
 }
 
-fn settled(seen: &Seen) -> Result<(), String> {
+/// The reports are the operator's, the sets the servers': they agree within a few polls.
+async fn await_exact(stage: &impl Stage, within: Duration) -> Result<(), String> {
+    let until = Instant::now() + within;
+    loop {
+        interrupted(stage)?;
+        let Err(because) = stage.divergence().await else { return Ok(()) };
+        if Instant::now() >= until {
+            return Err(because);
+        }
+        pass_until(Instant::now() + Duration::from_millis(500), stage).await?;
+    }
+}
+
+pub(super) fn settled(seen: &Seen) -> Result<(), String> {
+    whole(seen, |site| site.following)
+}
+
+/// As settled, but a site may hold what the primary lacks: fenced, and reported.
+pub(super) fn attached(seen: &Seen) -> Result<(), String> {
+    whole(seen, |site| site.following || site.divergent > 0)
+}
+
+fn whole(seen: &Seen, with_the_primary: impl Fn(&SeenSite) -> bool) -> Result<(), String> {
     let Some(primary) = &seen.primary else { return Err(format!("nobody writes; {}", states(seen))) };
     let fine = |site: &&SeenSite| {
-        if site.name == *primary { site.state == "writable" } else { site.following && site.state == "read-only" }
+        if site.name == *primary { site.state == "writable" } else { with_the_primary(site) && site.state == "read-only" }
     };
     let late: Vec<String> = seen.sites.iter().filter(|site| !fine(site)).map(state).collect();
     if late.is_empty() { Ok(()) } else { Err(format!("{primary} writes; {}", late.join(", "))) }
 }
 
-fn check(expect: &Expect, seen: &Seen) -> Result<(), String> {
+fn check(expect: &Expect, seen: &Seen, before: usize) -> Result<(), String> {
     let primary = seen.primary.as_deref().unwrap_or("nobody");
     let site = |name: &str| seen.sites.iter().find(|site| site.name == name).cloned().unwrap_or_default();
     let (holds, instead) = match expect {
@@ -225,18 +296,26 @@ fn check(expect: &Expect, seen: &Seen) -> Result<(), String> {
             (seen.primary.is_some() && primary != other && seen.serving, format!("{primary} writes; {}", states(seen)))
         }
         Expect::NoPrimary => (seen.primary.is_none(), format!("{primary} writes")),
-        Expect::Failovers(count) => (seen.moves == *count, format!("{} failovers", seen.moves)),
+        Expect::Failovers(count) => {
+            let moves = seen.moves.saturating_sub(before);
+            (moves == *count, format!("{moves} failovers"))
+        }
         Expect::Following(name) => (site(name).following, state(&site(name))),
         Expect::Unreachable(name) => (site(name).state == "unreachable", state(&site(name))),
-        Expect::Divergent(name) => (site(name).divergent > 0, state(&site(name))),
+        Expect::ReadOnly(name) => (site(name).state == "read-only", state(&site(name))),
+        Expect::Divergent(name, count) => {
+            let found = site(name).divergent;
+            (count.map_or(found > 0, |count| found == count), state(&site(name)))
+        }
+        Expect::Degraded(reason) => (seen.degraded == *reason, format!("the group says `{}`", seen.degraded)),
         Expect::Planned(phase, reason) => {
             let found = seen.planned.clone().unwrap_or_default();
             let fits = found.0 == *phase && reason.as_ref().is_none_or(|reason| found.1 == *reason);
             (fits, format!("the planned failover is {} {}", found.0, found.1).trim_end().to_owned())
         }
         Expect::GapUnder(bound) => (seen.gap < *bound, format!("a gap of {} ms", seen.gap.as_millis())),
-        // Asked of the ledger itself.
-        Expect::LedgerClean => (true, String::new()),
+        // Asked of the ledger and of the servers themselves.
+        Expect::LedgerClean | Expect::DivergenceExact => (true, String::new()),
     };
     if holds { Ok(()) } else { Err(instead) }
 }

@@ -1,6 +1,9 @@
 //! Scripts: what is wrong is refused with line and reason; a run ends with what came true.
 
-use super::{Act, End, Expect, Moment, Outcome, Process, Profile, Script, Seen, SeenSite, SiteWish, Stage, Step, What};
+use super::{
+    Act, Deed, Edit, End, Expect, Moment, Outcome, Played, Process, Profile, Scene, Script, Seen, SeenSite, SiteWish, Stage, Step,
+    What,
+};
 use crate::ledger::Verdict;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -73,10 +76,25 @@ fn every_deed_is_read_as_it_is_printed() {
         Act::Isolate(site()),
         Act::Rejoin(site()),
         Act::Heal,
-        Act::Plan("pdx".into()),
+        Act::Plan("pdx".into(), None),
+        Act::Plan("pdx".into(), Some(Duration::from_secs(3))),
         Act::Reclone("fra".into()),
-        Act::PauseGroup(true),
-        Act::PauseGroup(false),
+        Act::Edit(Edit::Paused(true)),
+        Act::Edit(Edit::Paused(false)),
+        Act::Edit(Edit::Cooldown(Duration::from_secs(20))),
+        Act::Edit(Edit::Priorities(vec!["pdx".into(), "iad".into()])),
+        Act::Edit(Edit::Priorities(Vec::new())),
+        Act::ForgetRecord,
+        Act::Person("pdx".into(), Deed::Open),
+        Act::Person("pdx".into(), Deed::Fence),
+        Act::Person("pdx".into(), Deed::Write(3)),
+        Act::Person("pdx".into(), Deed::WriteTagged(3)),
+        Act::Person("iad".into(), Deed::LockTables(Duration::from_secs(20))),
+        Act::Person("iad".into(), Deed::LongUpdate(Duration::from_millis(1500))),
+        Act::Person("iad".into(), Deed::FillConnections),
+        Act::Person("pdx".into(), Deed::StopApplier),
+        Act::Person("pdx".into(), Deed::StartApplier),
+        Act::Person("pdx".into(), Deed::DelayApplier(Duration::from_mins(20))),
     ];
     for act in rows {
         let found = whats(&format!("load on\n{act}")).into_iter().nth(1);
@@ -117,7 +135,31 @@ fn what_is_wrong_is_refused_with_its_line_and_reason() {
         ("at 5s clock iad 7", "line 1: `clock` happens in the simulator only (bloodraven simulate --scenario)"),
         ("eat iad", "line 1: `eat` is not known; a line is a step, a fault, or `at <time> <fault>`"),
         ("expect ledger dirty", "line 1: expected `clean`, found `dirty`"),
-        ("expect site iad happy", "line 1: a site is following, unreachable or divergent, not `happy`"),
+        ("expect site iad happy", "line 1: a site is following, read-only, unreachable or divergent, not `happy`"),
+        ("expect divergence none", "line 1: expected `exact`, found `none`"),
+        ("expect site iad divergent many", "line 1: `many` is too much"),
+        ("human-open mars", "line 1: `mars` is not a site; this group has iad, pdx, fra"),
+        ("human-write iad none", "line 1: `none` is not a number of rows"),
+        ("human-write iad 0", "line 1: 0 is not a number of rows from 1 to 1000"),
+        ("human-write iad 3 red", "line 1: `red` is too much"),
+        ("lock-tables iad", "line 1: expected a time such as 12.5s or 300ms, found the end of the line"),
+        ("long-update iad soon", "line 1: `soon` is not a time; write 12.5s or 300ms"),
+        ("fill-connections", "line 1: expected a site, found the end of the line"),
+        ("stop-applier operator", "line 1: `operator` is not a site; this group has iad, pdx, fra"),
+        ("delay-replica pdx 300ms", "line 1: a delay is a whole number of seconds, 1 at least"),
+        ("plan failover to pdx waiting", "line 1: expected a time such as 12.5s or 300ms, found the end of the line"),
+        ("edit colour", "line 1: `colour` is not edited here; write paused, unpaused, cooldown or priorities"),
+        ("edit priorities pdx,mars", "line 1: `mars` is not a site; this group has iad, pdx, fra"),
+        ("threshold 0", "line 1: 0 is not a number of polls from 1 to 100"),
+        ("scene", "line 1: expected a name for the scene, found the end of the line"),
+        ("scene one", "line 1: say what the scene shows, in the same line"),
+        ("scene one from mars it moves", "line 1: `mars` is not a site; this group has iad, pdx, fra"),
+        ("scene one a thing\nheal\nscene one another\nheal", "line 3: there is a scene `one` already"),
+        ("scene one a thing\nscene two another\nheal", "line 1: nothing happens in the scene `one`"),
+        ("scene one a thing\nat 5s isolate iad", "line 2: a scene has no clock; write `rest` before the fault"),
+        ("scene one a thing\nheal\npoll 1s", "line 3: `poll` says what the group is like; write it before the first step"),
+        ("play chess", "line 1: `chess` is not a shipped scenario; see bloodraven playground --list"),
+        ("play two-operators", "line 1: two-operators needs more operators; write `operators 2` first"),
         ("ambush fencing operator", "line 1: that moment shows in the simulator only"),
         ("ambush revoked ambush revoked operator", "line 1: an ambush strikes once; write a fault"),
         (
@@ -140,6 +182,7 @@ struct Puppets {
     refuses: bool,
     stopped: bool,
     in_wait: usize,
+    divergence: Option<String>,
 }
 
 impl Stage for Puppets {
@@ -167,6 +210,23 @@ impl Stage for Puppets {
 
     fn in_wait(&self) -> usize {
         self.in_wait
+    }
+
+    fn forget(&self) {
+        self.asked.lock().unwrap().push("forget".to_owned());
+    }
+
+    async fn divergence(&self) -> Result<(), String> {
+        self.divergence.clone().map_or(Ok(()), Err)
+    }
+
+    fn begins(&self, scene: &Scene) {
+        self.asked.lock().unwrap().push(format!("scene {}", scene.name));
+    }
+
+    fn ends(&self, played: &mut Played) {
+        let ended = if played.failed.is_none() { "passed" } else { "failed" };
+        self.asked.lock().unwrap().push(format!("{} {ended}", played.name));
     }
 
     fn tell(&self, _: &Step, _: Option<Duration>) {}
@@ -249,4 +309,84 @@ async fn what_does_not_come_true_ends_the_run_and_is_named() {
         assert_eq!((failed.step.text.as_str(), failed.because), (text, because));
         assert!(!puppets.asked.lock().unwrap().contains(&"reclone fra".to_owned()), "{text}: nothing after it is done");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scene_begins_whole_and_at_its_site_and_one_that_fails_does_not_hide_the_next() {
+    let mut torn = picture("pdx");
+    torn.sites[0].following = false;
+    torn.sites[0].divergent = 2;
+    // Healed, recloned, moved to iad; then a scene that fails and one that passes.
+    let mut pictures = vec![picture("pdx"); 300];
+    pictures.insert(0, torn);
+    pictures.push(picture("iad"));
+    let pictures = Mutex::new(pictures);
+    let puppets = Puppets { pictures, ..Puppets::default() };
+    let text = "scene one from iad it fails\nexpect primary pdx within 1s\nreclone fra\n\
+                scene two it passes\nkill sidecar iad\nexpect failovers 0";
+    let outcome = play(text, &puppets).await;
+    let ended: Vec<(&str, bool)> =
+        outcome.scenes.iter().map(|scene| (scene.name.as_str(), scene.failed.is_none())).collect();
+    assert_eq!(ended, [("one", false), ("two", true)]);
+    assert_eq!(outcome.failed.map(|failed| failed.step.line), Some(2));
+    let asked = puppets.asked.lock().unwrap().clone();
+    let expect = [
+        "forget", "heal", "load true", "reclone iad", "plan failover to iad", "scene one", "forget", "one failed", "forget",
+        "heal", "load true", "scene two", "kill sidecar iad", "forget", "two passed", "load false",
+    ];
+    assert_eq!(asked, expect);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_played_on_a_broken_promise_or_on_a_group_that_does_not_come_back() {
+    let always = |seen: Seen| Puppets { pictures: Mutex::new(vec![seen]), ..Puppets::default() };
+    let text = "scene one it fails\nexpect no-primary within 1s\nscene two never\nheal";
+    let rows = [
+        (
+            Puppets { ledger: Verdict { wrong_side: 1, ..Verdict::default() }, ..always(picture("iad")) },
+            "not played: a write on the wrong side was found before",
+        ),
+        (always(picture("")), "not played: the group could not be made ready for the scene one"),
+    ];
+    for (puppets, because) in rows {
+        let outcome = play(text, &puppets).await;
+        let second = outcome.scenes[1].failed.clone().map(|failed| failed.because);
+        assert_eq!(second.as_deref(), Some(because));
+        assert!(!puppets.asked.lock().unwrap().contains(&"scene two".to_owned()), "{because}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_divergent_site_is_attached_and_not_settled_and_its_report_is_held_against_the_servers() {
+    let mut seen = picture("pdx");
+    seen.sites[0].following = false;
+    seen.sites[0].divergent = 2;
+    let puppets = |divergence: Option<&str>| Puppets {
+        pictures: Mutex::new(vec![seen.clone()]),
+        divergence: divergence.map(str::to_owned),
+        ..Puppets::default()
+    };
+    let rows = [
+        ("wait attached within 1s", None, None),
+        ("expect site iad divergent 2 within 1s", None, None),
+        ("expect site iad divergent", None, None),
+        ("expect divergence exact within 1s", None, None),
+        ("expect divergence exact within 1s", Some("iad has 3"), Some("iad has 3")),
+        ("wait settled within 1s", None, Some("not within 1 s: pdx writes; iad read-only, 2 divergent")),
+        ("expect site iad divergent 3 within 1s", None, Some("not within 1 s: iad read-only, 2 divergent")),
+        ("expect degraded SplitBrain within 1s", None, Some("not within 1 s: the group says ``")),
+    ];
+    for (text, divergence, because) in rows {
+        let outcome = play(&format!("load on\n{text}"), &puppets(divergence)).await;
+        assert_eq!(outcome.failed.map(|failed| failed.because).as_deref(), because, "{text}");
+    }
+}
+
+#[test]
+fn a_shipped_scenario_can_be_a_scene() {
+    let script = parse("play hold-then-heal\nscene own from pdx of its own\nheal");
+    let names: Vec<_> = script.scenes.iter().map(|scene| (scene.name.as_str(), scene.from.as_deref())).collect();
+    assert_eq!(names, [("hold-then-heal", Some("iad")), ("own", Some("pdx"))]);
+    let last = |scene: &Scene| scene.steps.last().map(|step| step.text.clone());
+    assert_eq!(script.scenes.iter().filter_map(last).collect::<Vec<_>>(), ["expect ledger clean"; 2]);
 }

@@ -51,6 +51,18 @@ impl<'a> Words<'a> {
         if fits { Ok(number) } else { Err(format!("{number} is not {what} from {least} to {most}")) }
     }
 
+    /// Takes the next word if it is a number.
+    pub(super) fn optional_number(&mut self) -> Option<u64> {
+        let number = self.left.peek()?.parse().ok()?;
+        self.left.next();
+        Some(number)
+    }
+
+    /// `pdx,iad`.
+    pub(super) fn site_list(&mut self) -> Result<Vec<String>, String> {
+        self.next("sites with commas between them")?.split(',').map(|word| self.site_named(word)).collect()
+    }
+
     pub(super) fn time(&mut self) -> Result<Duration, String> {
         time(self.next("a time such as 12.5s or 300ms")?)
     }

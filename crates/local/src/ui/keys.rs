@@ -89,7 +89,7 @@ fn about_site(letter: char, site: &SitePicture) -> Option<Act> {
         'c' => Act::Isolate(end()),
         's' => Act::Kill(Process::Sidecar(name())),
         'd' => Act::KillPod(name()),
-        'f' => Act::Plan(name()),
+        'f' => Act::Plan(name(), None),
         'r' => Act::Reclone(name()),
         'x' if hurt("cut from operator-0") => Act::Mend(End::Operator(0), end()),
         'x' => Act::Cut(End::Operator(0), end()),

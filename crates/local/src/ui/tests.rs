@@ -141,7 +141,7 @@ fn keys_become_wishes() {
         ('c', Some(Wish::Act(Act::Isolate(End::Site(pdx()))))),
         ('s', Some(Wish::Act(Act::Kill(Process::Sidecar(pdx()))))),
         ('d', Some(Wish::Act(Act::KillPod(pdx())))),
-        ('f', Some(Wish::Act(Act::Plan(pdx())))),
+        ('f', Some(Wish::Act(Act::Plan(pdx(), None)))),
         ('r', Some(Wish::Act(Act::Reclone(pdx())))),
         ('x', Some(Wish::Act(Act::Cut(End::Operator(0), End::Site(pdx()))))),
         ('o', Some(Wish::Act(Act::Hold(Process::Operator(0))))),

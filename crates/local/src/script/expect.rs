@@ -1,0 +1,53 @@
+//! What a line expects.
+//!
+//! In: the words after `expect`. Out: what must come true, and by when. Must not: let through what cannot be seen here.
+
+use super::parse::{WITHIN, within};
+use super::words::Words;
+use super::{Expect, What};
+
+pub(super) fn expect(words: &mut Words<'_>) -> Result<What, String> {
+    let expect = match words.next("primary, no-primary, failovers, site, divergence, degraded, planned, ledger or gap")? {
+        "primary" if words.takes("not") => Expect::PrimaryNot(words.site()?),
+        "primary" => Expect::Primary(words.site()?),
+        "no-primary" => Expect::NoPrimary,
+        "failovers" => Expect::Failovers(words.within("a number", 0, 99)?),
+        "site" => site(words)?,
+        "divergence" => words.exactly("exact").map(|()| Expect::DivergenceExact)?,
+        "degraded" => Expect::Degraded(words.next("a reason")?.to_owned()),
+        "planned" => {
+            let ending = match words.next("succeeded or failed")? {
+                "succeeded" => "Succeeded",
+                "failed" => "Failed",
+                other => return Err(format!("a planned failover has succeeded or failed, not `{other}`")),
+            };
+            let reason = if words.takes("because") { Some(words.next("a reason")?.to_owned()) } else { None };
+            Expect::Planned(ending.to_owned(), reason)
+        }
+        "ledger" => words.exactly("clean").map(|()| Expect::LedgerClean)?,
+        "gap" => {
+            words.exactly("under")?;
+            Expect::GapUnder(words.time()?)
+        }
+        other => {
+            return Err(format!(
+                "`{other}` cannot be expected; write primary <site>, no-primary, failovers <n>, site <site> following, divergence exact, degraded <reason>, planned succeeded, ledger clean or gap under <time>"
+            ));
+        }
+    };
+    if words.takes("for") {
+        return Ok(What::ExpectFor(expect, words.time()?));
+    }
+    Ok(What::Expect(expect, within(words, WITHIN)?))
+}
+
+fn site(words: &mut Words<'_>) -> Result<Expect, String> {
+    let site = words.site()?;
+    Ok(match words.next("following, read-only, unreachable or divergent")? {
+        "following" => Expect::Following(site),
+        "read-only" => Expect::ReadOnly(site),
+        "unreachable" => Expect::Unreachable(site),
+        "divergent" => Expect::Divergent(site, words.optional_number()),
+        other => return Err(format!("a site is following, read-only, unreachable or divergent, not `{other}`")),
+    })
+}
