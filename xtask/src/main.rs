@@ -3,6 +3,7 @@
 //! Kept small on purpose (two dependencies): it is the one program that a fresh clone builds cold. Everything heavier
 //! is started from here as a process of its own, built into the user's cache folder (see [`workshop`]).
 
+mod cluster;
 mod play;
 mod run;
 mod suite;
@@ -22,6 +23,7 @@ cargo xtask <word>
   tidy               the house rules: dependency directions, module docs, file sizes, links, generated files
   codegen            write the generated files (CRDs) anew; `tidy` fails when they are out of step
   play [-- words]    the local world: real servers, an operator, load, faults and a screen; `play --help` tells more
+  cluster <word>     a real cluster of three nodes on this machine: up, down, status, kubeconfig, logs; needs root
   testbed <part>...  bring a real part into the cache: mysql, kubernetes [--all], status, clean
   bench <name>       benchmarks, release build: gtid brain
   model [--deep]     exhaustive searches over the brain's own functions: minutes, or hours
@@ -69,6 +71,7 @@ fn dispatch(words: &[String]) -> Result<()> {
         "tidy" => tidy::run(&Workshop::open()?),
         "codegen" => tidy::generated::write(&Workshop::open()?),
         "play" => play::run(rest),
+        "cluster" => cluster::run(rest),
         "testbed" => testbed(&Workshop::open()?, rest),
         "bench" => bench(&Workshop::open()?, rest),
         "teeth" => teeth::run(&Workshop::open()?),

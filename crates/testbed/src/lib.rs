@@ -8,6 +8,7 @@
 //! it, [`process`], [`ports`], [`lock`] and [`scratch`] are what a running server holds; [`wait`], [`environment`] and
 //! [`progress`] are the only files that look at the clock, at variables and at the terminal.
 
+pub mod cluster;
 pub mod kubernetes;
 pub mod mysql;
 

@@ -4,13 +4,14 @@
 
 use std::fmt::Display;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use bloodraven_testbed::cache::{Cache, Kept, State, size_of};
 use bloodraven_testbed::mysql::{Client, Distribution, Origin};
 use bloodraven_testbed::progress::seconds;
 use bloodraven_testbed::wait::Stopwatch;
-use bloodraven_testbed::{debian, kubernetes, mysql, scratch};
+use bloodraven_testbed::{cluster, debian, kubernetes, mysql, scratch};
 
 const HELP: &str = "\
 Fetches and builds the real parts that Bloodraven's tests run against.
@@ -22,6 +23,7 @@ Commands:
   mysql --json      the same, and tell programs: the words that run mysqld, its folders, the data folder
   kubernetes        fetch etcd and build the Kubernetes API server and kubectl
   kubernetes --all  build the other programs of a cluster, too
+  cluster <WORD>    a real cluster of three nodes: parts, up, down, status, kubeconfig, logs [MACHINE]
   status            show what the cache holds
   clean             remove what was fetched; what was built from source (the Kubernetes programs) stays
   clean --all       remove that, too
@@ -48,6 +50,10 @@ fn main() -> ExitCode {
         ["mysql", "--json"] => provide_mysql_as_json(),
         ["kubernetes"] => provide_kubernetes(),
         ["kubernetes", "--all"] => provide_kubernetes().and_then(provide_the_rest),
+        ["cluster", ..] => cluster_command(&words[1..]),
+        [cluster::session::HOLD, ..] => with_program(|program| cluster::session::hold(program, &owned(&words[1..]))),
+        [cluster::JOIN, plan] => cluster::join(Path::new(plan)).map(|()| String::new()).map_err(text),
+        [cluster::BOOT, plan] => cluster::boot(Path::new(plan)).map(|()| String::new()).map_err(text),
         ["status"] => Ok(status(&Cache::open())),
         ["clean"] => clean(&Cache::open(), &fetched_kinds()),
         ["clean", "--all"] => clean(&Cache::open(), &all_kinds()),
@@ -65,6 +71,31 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn cluster_command(words: &[&str]) -> Result<String, String> {
+    match words {
+        ["parts"] => {
+            with_program(|program| cluster::Parts::provision(program).map(|_| "everything is there\n".to_owned()))
+        }
+        ["up", rest @ ..] => with_program(|program| cluster::session::up(program, &owned(rest))),
+        ["down"] => cluster::session::down().map_err(text),
+        ["status"] => cluster::session::status().map_err(text),
+        ["kubeconfig"] => cluster::session::kubeconfig().map_err(text),
+        ["logs"] => cluster::session::logs(None).map_err(text),
+        ["logs", machine] => cluster::session::logs(Some(machine)).map_err(text),
+        _ => Err("name one of: cluster parts, up, down, status, kubeconfig, logs [MACHINE]".to_owned()),
+    }
+}
+
+/// Something that starts this very program again.
+fn with_program<E: Display>(work: impl FnOnce(&Path) -> Result<String, E>) -> Result<String, String> {
+    let program = std::env::current_exe().map_err(text)?;
+    work(&program).map_err(text)
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 fn misuse(words: &[&str]) -> ExitCode {
@@ -182,7 +213,7 @@ fn fetched_kinds() -> Vec<&'static str> {
 }
 
 fn all_kinds() -> Vec<&'static str> {
-    mysql::KINDS.into_iter().chain(kubernetes::KINDS).collect()
+    mysql::KINDS.into_iter().chain(kubernetes::KINDS).chain(cluster::KINDS).collect()
 }
 
 fn text(error: impl Display) -> String {

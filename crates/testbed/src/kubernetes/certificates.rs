@@ -27,9 +27,9 @@ const ADMIN_GROUP: &str = "system:masters";
 
 /// A certificate and its private key, both as PEM.
 #[derive(Debug, Clone)]
-pub(super) struct Identity {
-    pub(super) certificate: String,
-    pub(super) key: String,
+pub(crate) struct Identity {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
 }
 
 /// Everything that one API server and its administrator need to prove who they are.
@@ -62,30 +62,39 @@ impl Certificates {
     }
 }
 
-fn authority() -> Result<CertifiedIssuer<'static, KeyPair>, rcgen::Error> {
+pub(crate) fn authority() -> Result<CertifiedIssuer<'static, KeyPair>, rcgen::Error> {
     let mut params = named("testbed authority", None)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     CertifiedIssuer::self_signed(params, KeyPair::generate()?)
 }
 
-fn issue(authority: &CertifiedIssuer<'static, KeyPair>, params: &CertificateParams) -> Result<Identity, rcgen::Error> {
+pub(crate) fn issue(
+    authority: &CertifiedIssuer<'static, KeyPair>,
+    params: &CertificateParams,
+) -> Result<Identity, rcgen::Error> {
     let key = KeyPair::generate()?;
     let certificate = params.signed_by(&key, authority)?;
     Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
 fn server_params() -> Result<CertificateParams, rcgen::Error> {
+    serving_params("kube-apiserver", &SERVER_NAMES)
+}
+
+/// What a server shows that is called by these names and addresses.
+pub(crate) fn serving_params(user: &str, names: &[&str]) -> Result<CertificateParams, rcgen::Error> {
     // `new` tells addresses from names by itself.
-    let mut params = CertificateParams::new(SERVER_NAMES.map(String::from))?;
-    params.distinguished_name = distinguished_name("kube-apiserver", None);
+    let mut params = CertificateParams::new(names.iter().copied().map(String::from).collect::<Vec<_>>())?;
+    params.distinguished_name = distinguished_name(user, None);
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     Ok(params)
 }
 
-fn client_params(user: &str, group: &str) -> Result<CertificateParams, rcgen::Error> {
-    let mut params = named(user, Some(group))?;
+/// What a client shows: who it is and which group it is of, none when that is empty.
+pub(crate) fn client_params(user: &str, group: &str) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = named(user, (!group.is_empty()).then_some(group))?;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     Ok(params)

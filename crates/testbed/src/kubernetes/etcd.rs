@@ -53,15 +53,15 @@ pub struct Etcd {
 
 /// The two addresses of an etcd, both on loopback.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ports {
+pub(crate) struct Ports {
     /// Where the API server calls.
-    pub(super) client: u16,
+    pub(crate) client: u16,
     /// Where other members would call.
-    pub(super) peer: u16,
+    pub(crate) peer: u16,
 }
 
 impl Ports {
-    pub(super) fn client_url(self) -> String {
+    pub(crate) fn client_url(self) -> String {
         format!("http://127.0.0.1:{}", self.client)
     }
 
@@ -89,7 +89,7 @@ impl Etcd {
     }
 
     /// One etcd on loopback with its data in a folder of its own.
-    pub(super) fn command(&self, data: &Path, ports: Ports) -> Result<Command, Error> {
+    pub(crate) fn command(&self, data: &Path, ports: Ports) -> Result<Command, Error> {
         let (loader, libraries) = self.loader()?;
         // The suite's C library is newer than the machine's, so the program runs with the loader it came with.
         let mut command = Command::new(loader);

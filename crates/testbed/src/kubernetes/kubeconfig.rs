@@ -12,7 +12,7 @@ const NAME: &str = "testbed";
 
 /// The text of a kubeconfig that names the certificates by path. It is JSON, which every reader of kubeconfigs takes
 /// (JSON is YAML) and which leaves no question of quoting.
-pub(super) fn text(url: &str, authority: &Path, certificate: &Path, key: &Path) -> String {
+pub(crate) fn text(url: &str, authority: &Path, certificate: &Path, key: &Path) -> String {
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",

@@ -21,9 +21,9 @@ mod api_server;
 mod client;
 mod launch;
 
-mod certificates;
+pub(crate) mod certificates;
 mod files;
-mod kubeconfig;
+pub(crate) mod kubeconfig;
 
 mod etcd;
 mod programs;
@@ -36,8 +36,10 @@ use snafu::Snafu;
 pub use self::api_server::{ApiServer, Error as ApiServerError, Options};
 #[cfg(feature = "client")]
 pub use self::client::Error as ClientError;
+pub(crate) use self::etcd::Ports as EtcdPorts;
 pub use self::etcd::{Error as EtcdError, Etcd};
 pub use self::programs::{Error as ProgramError, Program, VERSION};
+pub(crate) use self::programs::{GoProgram, digest};
 pub use self::toolchain::{Error as ToolchainError, Release};
 
 /// The kinds of cache entries that this module makes.

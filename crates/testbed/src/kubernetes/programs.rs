@@ -65,7 +65,7 @@ pub enum Error {
 
     /// The modules did not come.
     #[snafu(display(
-        "cannot fetch the Go modules of {program} {VERSION}: {source}; \
+        "cannot fetch the Go modules of {program}: {source}; \
          what came is kept: try again when the proxy of `go env GOPROXY` answers, or set GOPROXY to one that does"
     ))]
     Fetch {
@@ -76,7 +76,7 @@ pub enum Error {
     },
 
     /// Go did not build it.
-    #[snafu(display("cannot build {program} {VERSION}: {source}"))]
+    #[snafu(display("cannot build {program}: {source}"))]
     Build {
         /// The program to be built.
         program: &'static str,
@@ -124,53 +124,89 @@ impl Program {
 
     /// The executable in the cache, built when it is not there.
     pub fn provision(self) -> Result<PathBuf, Error> {
-        let needed = Release::wanted_by(GO_MOD).context(LockSnafu)?;
+        self.recipe().provision()
+    }
+
+    fn recipe(self) -> GoProgram {
+        GoProgram {
+            name: self.name(),
+            package: format!("k8s.io/kubernetes/cmd/{}", self.name()),
+            version: VERSION,
+            go_mod: GO_MOD,
+            go_sum: GO_SUM,
+            sources: &[],
+            linker_flags: linker_flags(),
+        }
+    }
+}
+
+/// A program that is built from pinned Go modules.
+#[derive(Clone, Debug)]
+pub(crate) struct GoProgram {
+    /// The name of the executable.
+    pub(crate) name: &'static str,
+    /// What Go is asked to build.
+    pub(crate) package: String,
+    /// Its version, for people and for the key.
+    pub(crate) version: &'static str,
+    /// The module file, whole.
+    pub(crate) go_mod: &'static str,
+    /// The sums of every module.
+    pub(crate) go_sum: &'static str,
+    /// Files of our own beside the two: their names and texts.
+    pub(crate) sources: &'static [(&'static str, &'static str)],
+    /// What the linker is told.
+    pub(crate) linker_flags: String,
+}
+
+impl GoProgram {
+    /// The executable in the cache, built when it is not there.
+    pub(crate) fn provision(&self) -> Result<PathBuf, Error> {
+        let needed = Release::wanted_by(self.go_mod).context(LockSnafu)?;
         let go = Toolchain::find(needed)?;
         let folder = cache::entry(KIND, &self.key(&go), |folder| self.build(folder))?;
-        Ok(folder.join(self.name()))
+        Ok(folder.join(self.name))
     }
 
     /// Everything that makes a different executable makes a different key.
-    fn key(self, go: &Toolchain) -> String {
-        let pinned = digest([GO_MOD, GO_SUM, &linker_flags()]);
-        format!("{}-{VERSION}-{}-{}-{pinned:016x}", self.name(), go.version, go.platform)
-    }
-
-    fn package(self) -> String {
-        format!("k8s.io/kubernetes/cmd/{}", self.name())
+    fn key(&self, go: &Toolchain) -> String {
+        let sources = self.sources.iter().map(|(_, text)| *text);
+        let pinned = digest([self.go_mod, self.go_sum, &self.linker_flags].into_iter().chain(sources));
+        format!("{}-{}-{}-{}-{pinned:016x}", self.name, self.version, go.version, go.platform)
     }
 
     /// Fills the folder of a cache entry with the executable.
-    fn build(self, folder: &Path) -> Result<(), Error> {
+    fn build(&self, folder: &Path) -> Result<(), Error> {
         let module = folder.join("module");
         self.write_module(&module)?;
         self.fetch(&module)?;
-        self.compile(&module, &folder.join(self.name()))?;
-        std::fs::remove_dir_all(&module).context(ModuleSnafu { program: self.name(), path: module })
+        self.compile(&module, &folder.join(self.name))?;
+        std::fs::remove_dir_all(&module).context(ModuleSnafu { program: self.name, path: module })
     }
 
-    fn write_module(self, module: &Path) -> Result<(), Error> {
+    fn write_module(&self, module: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(module)
-            .and_then(|()| std::fs::write(module.join("go.mod"), GO_MOD))
-            .and_then(|()| std::fs::write(module.join("go.sum"), GO_SUM))
-            .context(ModuleSnafu { program: self.name(), path: module })
+            .and_then(|()| std::fs::write(module.join("go.mod"), self.go_mod))
+            .and_then(|()| std::fs::write(module.join("go.sum"), self.go_sum))
+            .and_then(|()| self.sources.iter().try_for_each(|(name, text)| std::fs::write(module.join(name), text)))
+            .context(ModuleSnafu { program: self.name, path: module })
     }
 
     /// Fetches the modules of this program and no others, by asking Go for the packages that the build will need. A
     /// step of its own, so that a proxy out of reach is not taken for a build that fails.
-    fn fetch(self, module: &Path) -> Result<(), Error> {
-        let step = format!("fetching the modules of {} {VERSION} (first time only)", self.name());
+    fn fetch(&self, module: &Path) -> Result<(), Error> {
+        let step = format!("fetching the modules of {} {} (first time only)", self.name, self.version);
         let mut list = toolchain::command(module);
-        list.args(["list", "-deps", "-mod=readonly", "-f={{with .Error}}{{.}}{{end}}"]).arg(self.package());
-        run(list, step, &module.join("fetch.log"), FETCH_LIMIT).with_context(|_| FetchSnafu { program: self.name() })
+        list.args(["list", "-deps", "-mod=readonly", "-f={{with .Error}}{{.}}{{end}}"]).arg(&self.package);
+        run(list, step, &module.join("fetch.log"), FETCH_LIMIT).with_context(|_| FetchSnafu { program: self.name })
     }
 
-    fn compile(self, module: &Path, output: &Path) -> Result<(), Error> {
-        let step = format!("building {} {VERSION} (first time only, takes some minutes)", self.name());
+    fn compile(&self, module: &Path, output: &Path) -> Result<(), Error> {
+        let step = format!("building {} {} (first time only, takes some minutes)", self.name, self.version);
         let mut build = toolchain::command(module);
-        build.args(["build", "-mod=readonly", "-trimpath", "-ldflags", &linker_flags(), "-o"]);
-        build.arg(output).arg(self.package());
-        run(build, step, &module.join("build.log"), BUILD_LIMIT).with_context(|_| BuildSnafu { program: self.name() })
+        build.args(["build", "-mod=readonly", "-trimpath", "-ldflags", &self.linker_flags, "-o"]);
+        build.arg(output).arg(&self.package);
+        run(build, step, &module.join("build.log"), BUILD_LIMIT).with_context(|_| BuildSnafu { program: self.name })
     }
 }
 
@@ -197,7 +233,7 @@ fn linker_flags() -> String {
 
 /// A name for a sequence of texts (FNV-1a with each text's length, 64 bits). It tells pinned files apart, it guards
 /// nothing: Go verifies every module by the sums in `go.sum`.
-fn digest<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
+pub(crate) fn digest<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(PRIME);
@@ -230,12 +266,12 @@ mod tests {
 
     #[test]
     fn a_key_is_a_plain_name_that_differs_for_whatever_differs() {
-        let base = Program::ApiServer.key(&go("go1.26.8", "linux-amd64"));
+        let base = Program::ApiServer.recipe().key(&go("go1.26.8", "linux-amd64"));
         assert!(base.starts_with(&format!("kube-apiserver-{VERSION}-go1.26.8-linux-amd64-")), "{base}");
-        assert_eq!(base, Program::ApiServer.key(&go("go1.26.8", "linux-amd64")));
-        assert_ne!(base, Program::Kubectl.key(&go("go1.26.8", "linux-amd64")));
-        assert_ne!(base, Program::ApiServer.key(&go("go1.26.9", "linux-amd64")));
-        assert_ne!(base, Program::ApiServer.key(&go("go1.26.8", "linux-arm64")));
+        assert_eq!(base, Program::ApiServer.recipe().key(&go("go1.26.8", "linux-amd64")));
+        assert_ne!(base, Program::Kubectl.recipe().key(&go("go1.26.8", "linux-amd64")));
+        assert_ne!(base, Program::ApiServer.recipe().key(&go("go1.26.9", "linux-amd64")));
+        assert_ne!(base, Program::ApiServer.recipe().key(&go("go1.26.8", "linux-arm64")));
     }
 
     #[test]

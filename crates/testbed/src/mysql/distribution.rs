@@ -321,6 +321,13 @@ impl Loader {
     }
 }
 
+/// The folder with Debian's unpacked packages, fetched when it is not there, whatever other MySQL the machine has: images
+/// are made of it.
+pub(crate) fn unpacked() -> Result<PathBuf, Error> {
+    Loader::of_this_machine()?;
+    cache::entry(KIND, &cache_key(), fetch).context(FetchSnafu)
+}
+
 fn cache_key() -> String {
     format!("debian-{SUITE}-{}", std::env::consts::ARCH)
 }

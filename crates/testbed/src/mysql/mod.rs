@@ -26,6 +26,7 @@ mod version;
 use std::path::PathBuf;
 
 pub use self::builder::{Builder, start_many};
+pub(crate) use self::distribution::unpacked;
 pub use self::distribution::{Client, Distribution, Error as DistributionError, Origin};
 pub use self::server::{Error, MysqlServer};
 pub use self::template::Error as TemplateError;

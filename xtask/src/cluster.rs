@@ -1,0 +1,60 @@
+//! `cargo xtask cluster`: a real cluster of three nodes on this machine, from a fresh clone.
+//!
+//! In: a word of `bloodraven-testbed cluster`. Out: what it says. Must not: hold the build folder while a cluster runs: it
+//! belongs to a process of its own, which has copies of the programs.
+
+use crate::run;
+use crate::workshop::Workshop;
+use anyhow::{Context as _, Result, bail};
+use std::path::Path;
+
+const HELP: &str = "\
+cargo xtask cluster <word>
+
+  up [--profile fast|default]  build everything, start three nodes and leave them running
+  down                         take them down; nothing is left
+  status                       the nodes, and where the kubeconfig and the logs are
+  kubeconfig                   the path of the kubeconfig
+  logs [machine]               the logs, or the ends of those of one machine: plane, iad, pdx, fra
+
+Needs root, cgroups of version 1, 3.5 GB of memory and 4 GB of disk; what is missing is told at once. The first time it
+builds the programs of Kubernetes, which takes many minutes.";
+
+const WORDS: [&str; 5] = ["up", "down", "status", "kubeconfig", "logs"];
+
+/// Builds what is needed and passes the words on.
+pub(crate) fn run(words: &[String]) -> Result<()> {
+    let word = match words.first().map(String::as_str) {
+        None | Some("--help" | "-h" | "help") => {
+            println!("{HELP}");
+            return Ok(());
+        }
+        Some(word) if WORDS.contains(&word) => word,
+        Some(other) => bail!("'{other}' is not known; the words are: {}", WORDS.join(", ")),
+    };
+    let workshop = Workshop::open()?;
+    let mut testbed = workshop.program("bloodraven-testbed")?;
+    testbed.arg("cluster").args(words);
+    if word == "up" {
+        // What the nodes run is what was just built.
+        let built = Path::new(testbed.get_program()).parent().context("a program is in a folder")?.to_owned();
+        for program in ["bloodraven", "keeper"] {
+            testbed.arg(format!("--{program}")).arg(built.join(program));
+        }
+    }
+    run::inherit(&mut testbed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_none_is_told_with_those_that_are() {
+        let refused = run(&["upp".to_owned()]).unwrap_err().to_string();
+        assert_eq!(refused, "'upp' is not known; the words are: up, down, status, kubeconfig, logs");
+        for word in WORDS {
+            assert!(HELP.contains(&format!("\n  {word}")), "{word} is explained");
+        }
+    }
+}
