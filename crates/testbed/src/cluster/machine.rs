@@ -24,7 +24,7 @@ const CAPABILITIES: [(u32, &str); 4] =
     [(12, "CAP_NET_ADMIN"), (21, "CAP_SYS_ADMIN"), (18, "CAP_SYS_CHROOT"), (27, "CAP_MKNOD")];
 
 /// Programs of the machine itself.
-const PROGRAMS: [&str; 4] = ["unshare", "nsenter", "tar", "cp"];
+const PROGRAMS: [&str; 5] = ["unshare", "nsenter", "tar", "cp", "sha256sum"];
 
 /// What was found.
 #[derive(Clone, Debug)]

@@ -165,6 +165,7 @@ impl Parts {
             busybox: tools.busybox(),
             coredns: coredns::provision()?,
         };
+        let store = golden::provision(program, &tools, &sources)?;
         Ok(Self {
             base: kubernetes::provision().map_err(part("an API server"))?,
             plane: plane::Programs {
@@ -173,7 +174,7 @@ impl Parts {
                 scheduler: program_of(Program::Scheduler)?,
             },
             node: node::Programs { kubelet: program_of(Program::Kubelet)?, proxy: program_of(Program::Proxy)? },
-            store: golden::provision(program, &tools, &sources)?,
+            store,
             tools,
             sources,
         })

@@ -2,17 +2,14 @@
 //!
 //! In: a folder with the file system. Out: a `docker-archive` file. Must not: compress (it is read once, from the same disk).
 
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 use snafu::ResultExt as _;
 
 use crate::cluster::error::{Error, FileSnafu};
-use crate::cluster::network::succeed;
+use crate::cluster::network::{answer, succeed};
 
 /// What an image says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +26,7 @@ pub(in crate::cluster) fn pack(image: &Image, root: &Path, work: &Path, archive:
     // Always the same bytes for the same files: the sum names the layer.
     let same = ["--sort=name", "--mtime=@0", "--numeric-owner", "--format=gnu"];
     tar(&layer, root, &[&same[..], &["."]].concat())?;
-    let sum = sha256(&layer).context(FileSnafu { what: "read", path: &layer })?;
+    let sum = sha256(&layer)?;
     let write = |name: &str, value: serde_json::Value| {
         let path = work.join(name);
         std::fs::write(&path, value.to_string()).context(FileSnafu { what: "write", path })
@@ -64,18 +61,11 @@ fn tar(file: &Path, folder: &Path, words: &[&str]) -> Result<(), Error> {
     succeed("packing an image", tar.output())
 }
 
-fn sha256(file: &Path) -> io::Result<String> {
-    let mut file = File::open(file)?;
-    let mut sum = Sha256::new();
-    let mut piece = vec![0; 1 << 16];
-    loop {
-        let length = file.read(&mut piece)?;
-        if length == 0 {
-            break;
-        }
-        sum.update(&piece[..length]);
-    }
-    Ok(format!("{:x}", sum.finalize()))
+/// The sum, by the machine's own program: it is many times faster than an unoptimised build of ours.
+fn sha256(file: &Path) -> Result<String, Error> {
+    let asked = Command::new("sha256sum").arg("--binary").arg(file).stdin(Stdio::null()).output();
+    let said = answer("summing a layer", asked)?;
+    Ok(said.split(' ').next().unwrap_or_default().trim_start_matches('\\').to_owned())
 }
 
 #[cfg(test)]
