@@ -96,7 +96,7 @@ mod tests {
         tried.try_lock_shared().unwrap();
         let folder = place.0.join("keeper.lock");
         File::create(&folder).unwrap();
-        let trier = std::thread::spawn(move || {
+        let sidecar = std::thread::spawn(move || {
             // The keeper takes this one first; its own patience bounds the wait.
             while is_free(&folder) {
                 std::thread::yield_now();
@@ -104,6 +104,6 @@ mod tests {
             drop(tried);
         });
         Locks::take(&place.0, &place.0.join("k.sock")).unwrap();
-        trier.join().unwrap();
+        sidecar.join().unwrap();
     }
 }

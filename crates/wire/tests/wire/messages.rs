@@ -120,8 +120,8 @@ fn unknown_fields_are_ignored_everywhere() {
             checked += 1;
         }
     }
-    // View with 2 voters, grant with 2 voters, vouch with 3 parts, acknowledgement with 2 parts.
-    assert_eq!(checked, 3 + 3 + 4 + 3);
+    // View with 2 voters, grant with 2 voters, vouch with 3 parts, acknowledgement with 2 parts, order with 1.
+    assert_eq!(checked, 3 + 3 + 4 + 3 + 2);
 }
 
 #[test]
@@ -156,8 +156,8 @@ fn a_required_field_is_missed_by_name_and_null_is_missing() {
             missed += 1;
         }
     }
-    // View, grant, vouch, acknowledgement.
-    assert_eq!(missed, 14 + 18 + 22 + 31);
+    // View, grant, vouch, acknowledgement, order.
+    assert_eq!(missed, 14 + 18 + 22 + 31 + 7);
 }
 
 #[test]
