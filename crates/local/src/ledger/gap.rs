@@ -46,12 +46,22 @@ impl Gaps {
         if self.stretches.is_empty() {
             self.mark("start", at);
         }
-        let silence = self.last.filter(|_| !self.off).map_or(0, |last| at.since(last));
+        // One that was under way when the load was switched off tells nothing of what follows.
+        if self.off {
+            return;
+        }
+        let silence = self.last.map_or(0, |last| at.since(last));
         if let Some(stretch) = self.stretches.last_mut() {
             stretch.longest_us = stretch.longest_us.max(silence);
         }
         self.last = Some(self.last.map_or(at, |last| last.max(at)));
-        self.off = false;
+    }
+
+    /// The load is switched on: silences count from its first acknowledgement.
+    pub fn switched_on(&mut self) {
+        if std::mem::take(&mut self.off) {
+            self.last = None;
+        }
     }
 
     /// The load is switched off: the silence that follows is nobody's fault.

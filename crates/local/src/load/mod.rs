@@ -108,9 +108,7 @@ impl Load {
 
     /// Switches it on or off.
     pub fn switch(&self, on: bool) {
-        if !on {
-            self.book(|book| book.gaps.switched_off());
-        }
+        self.book(|book| if on { book.gaps.switched_on() } else { book.gaps.switched_off() });
         self.switch.send_replace(on);
     }
 

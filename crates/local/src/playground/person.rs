@@ -5,6 +5,7 @@
 
 use super::deeds::{APPLIER, mark};
 use super::scene::Scene;
+use crate::ledger::lookup::TABLE;
 use crate::script::Deed;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, OptsBuilder};
@@ -41,7 +42,8 @@ pub(super) async fn perform(scene: &Scene, site: &str, deed: &Deed) -> Result<()
         Deed::Fence => say(&mut root(scene, site).await?, "SET GLOBAL super_read_only = ON").await,
         Deed::Write(count) => write(scene, site, *count, "SET SESSION gtid_next = 'AUTOMATIC'").await,
         Deed::WriteTagged(count) => write(scene, site, *count, "SET SESSION gtid_next = 'AUTOMATIC:people'").await,
-        Deed::LockTables(time) => lock_tables(scene, site, *time).await,
+        Deed::LockTables(time) => lock(scene, site, &format!("LOCK TABLES {NOTES} WRITE"), *time).await,
+        Deed::BlockApplier(time) => lock(scene, site, &format!("LOCK TABLES {TABLE} READ"), *time).await,
         Deed::LongUpdate(time) => long_update(scene, site, *time).await,
         Deed::FillConnections => fill(scene, site).await,
         Deed::StopApplier => {
@@ -119,6 +121,14 @@ async fn say(connection: &mut Conn, statement: &str) -> Result<(), String> {
     }
 }
 
+/// Whether the server says of itself that it is read-only for everyone.
+pub(super) async fn is_closed(scene: &Scene, site: &str) -> Result<(), String> {
+    let mut connection = root(scene, site).await?;
+    let answer = timeout(STATEMENT, connection.query_first("SELECT @@super_read_only")).await;
+    let found: Option<bool> = answer.map_err(|_| "no answer".to_owned())?.map_err(|error| error.to_string())?;
+    if found == Some(true) { Ok(()) } else { Err(format!("{site} is not closed")) }
+}
+
 /// Writes rows, one transaction each, and opens the server as often as somebody closes it.
 async fn write(scene: &Scene, site: &str, count: u32, session: &str) -> Result<(), String> {
     let mut statements: Vec<String> = Vec::new();
@@ -164,9 +174,9 @@ async fn write(scene: &Scene, site: &str, count: u32, session: &str) -> Result<(
     Ok(())
 }
 
-async fn lock_tables(scene: &Scene, site: &str, time: Duration) -> Result<(), String> {
+async fn lock(scene: &Scene, site: &str, statement: &str, time: Duration) -> Result<(), String> {
     let mut connection = guest(scene, site).await.map_err(Refused::told)?;
-    say(&mut connection, &format!("LOCK TABLES {NOTES} WRITE")).await?;
+    say(&mut connection, statement).await?;
     scene.guests.lock().await.spawn(async move {
         tokio::time::sleep(time).await;
         drop(connection);

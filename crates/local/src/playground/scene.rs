@@ -82,7 +82,17 @@ impl Scene {
     pub(super) fn new(local: Local, load: Load, plan: Plan, status: &Status, credentials: (String, String)) -> Self {
         let names: Vec<String> = status.sites.iter().map(|site| site.name.clone()).collect();
         let (stop, _) = watch::channel(false);
-        Self { local, load, plan, names, credentials, stop, bell: Notify::new(), guests: tokio::sync::Mutex::default(), model: Mutex::default() }
+        Self {
+            local,
+            load,
+            plan,
+            names,
+            credentials,
+            stop,
+            bell: Notify::new(),
+            guests: tokio::sync::Mutex::default(),
+            model: Mutex::default(),
+        }
     }
 
     pub(super) fn model(&self) -> MutexGuard<'_, Model> {
@@ -172,8 +182,12 @@ impl Scene {
             }
             Act::Edit(Edit::Paused(true)) => admin::pause(dir, None).map(drop).map_err(told),
             Act::Edit(Edit::Paused(false)) => admin::resume(dir).map(drop).map_err(told),
-            Act::Edit(Edit::Cooldown(time)) => self.edit(&json!({ "failoverCooldown": format!("{}ms", time.as_millis()) })),
-            Act::Edit(Edit::Priorities(sites)) => self.edit(&json!({ "splitBrainPolicy": { "sitePriorities": sites } })),
+            Act::Edit(Edit::Cooldown(time)) => {
+                self.edit(&json!({ "failoverCooldown": format!("{}ms", time.as_millis()) }))
+            }
+            Act::Edit(Edit::Priorities(sites)) => {
+                self.edit(&json!({ "splitBrainPolicy": { "sitePriorities": sites } }))
+            }
             Act::ForgetRecord => self.forget_record(),
             other => super::deeds::perform(self, other).await,
         }

@@ -83,6 +83,10 @@ impl Stage for Scene {
         Ok(())
     }
 
+    async fn closed(&self, site: &str) -> Result<(), String> {
+        super::person::is_closed(self, site).await
+    }
+
     fn begins(&self, scene: &script::Scene) {
         self.load.book(|book| book.gaps.mark(format!("{BEGINNING}{}", scene.name), now()));
         self.note(By::Script, "scene", format!("{}: {}", scene.name, scene.story));

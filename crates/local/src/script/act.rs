@@ -102,6 +102,8 @@ pub enum Deed {
     WriteTagged(u32),
     /// Holds a table's write lock so long.
     LockTables(Duration),
+    /// Holds what is received up so long, with a lock on a table that it writes to.
+    BlockApplier(Duration),
     /// Runs one UPDATE that takes so long.
     LongUpdate(Duration),
     /// Takes every connection that an application can have.
@@ -185,6 +187,7 @@ impl Deed {
             Self::Write(count) => write!(f, "human-write {site} {count}"),
             Self::WriteTagged(count) => write!(f, "human-write {site} {count} tagged"),
             Self::LockTables(time) => write!(f, "lock-tables {site} {}ms", time.as_millis()),
+            Self::BlockApplier(time) => write!(f, "block-applier {site} {}ms", time.as_millis()),
             Self::LongUpdate(time) => write!(f, "long-update {site} {}ms", time.as_millis()),
             Self::FillConnections => write!(f, "fill-connections {site}"),
             Self::StopApplier => write!(f, "stop-applier {site}"),

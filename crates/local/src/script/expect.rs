@@ -7,7 +7,9 @@ use super::words::Words;
 use super::{Expect, What};
 
 pub(super) fn expect(words: &mut Words<'_>) -> Result<What, String> {
-    let expect = match words.next("primary, no-primary, failovers, site, divergence, degraded, planned, ledger or gap")? {
+    let expect = match words
+        .next("primary, no-primary, failovers, site, divergence, degraded, planned, ledger or gap")?
+    {
         "primary" if words.takes("not") => Expect::PrimaryNot(words.site()?),
         "primary" => Expect::Primary(words.site()?),
         "no-primary" => Expect::NoPrimary,
@@ -43,11 +45,11 @@ pub(super) fn expect(words: &mut Words<'_>) -> Result<What, String> {
 
 fn site(words: &mut Words<'_>) -> Result<Expect, String> {
     let site = words.site()?;
-    Ok(match words.next("following, read-only, unreachable or divergent")? {
+    Ok(match words.next("following, closed, unreachable or divergent")? {
         "following" => Expect::Following(site),
-        "read-only" => Expect::ReadOnly(site),
+        "closed" => Expect::Closed(site),
         "unreachable" => Expect::Unreachable(site),
         "divergent" => Expect::Divergent(site, words.optional_number()),
-        other => return Err(format!("a site is following, read-only, unreachable or divergent, not `{other}`")),
+        other => return Err(format!("a site is following, closed, unreachable or divergent, not `{other}`")),
     })
 }

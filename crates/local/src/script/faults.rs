@@ -82,11 +82,12 @@ pub(super) fn fault(verb: &str, words: &mut Words<'_>) -> Result<What, String> {
 }
 
 /// Verbs of people at a server.
-const PERSON: [&str; 9] = [
+const PERSON: [&str; 10] = [
     "human-open",
     "human-fence",
     "human-write",
     "lock-tables",
+    "block-applier",
     "long-update",
     "fill-connections",
     "stop-applier",
@@ -104,6 +105,7 @@ fn person(verb: &str, words: &mut Words<'_>) -> Result<Act, String> {
             if words.takes("tagged") { Deed::WriteTagged(count) } else { Deed::Write(count) }
         }
         "lock-tables" => Deed::LockTables(words.time()?),
+        "block-applier" => Deed::BlockApplier(words.time()?),
         "long-update" => Deed::LongUpdate(words.time()?),
         "fill-connections" => Deed::FillConnections,
         "stop-applier" => Deed::StopApplier,

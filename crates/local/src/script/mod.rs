@@ -216,8 +216,8 @@ pub enum Expect {
     Following(String),
     /// The site does not answer.
     Unreachable(String),
-    /// The site is read-only.
-    ReadOnly(String),
+    /// The site's server itself says that it is read-only.
+    Closed(String),
     /// The site has a divergence report; of so many transactions, if a number is named.
     Divergent(String, Option<u64>),
     /// Every divergence report lists exactly what its server has and the primary's lacks.

@@ -90,8 +90,7 @@ impl Reader {
         let name = words.next("the name of a shipped scenario")?;
         let found = crate::scenarios::find(name)
             .ok_or_else(|| format!("`{name}` is not a shipped scenario; see bloodraven playground --list"))?;
-        let wishes: Vec<_> =
-            self.sites.iter().map(|name| SiteWish { name: name.clone(), dr_only: false }).collect();
+        let wishes: Vec<_> = self.sites.iter().map(|name| SiteWish { name: name.clone(), dr_only: false }).collect();
         let script = parse(found.text, &wishes).map_err(|wrong| format!("{}: {wrong}", found.name))?;
         if script.setup.operators > self.setup.operators {
             return Err(format!("{} needs more operators; write `operators 2` first", found.name));
@@ -197,7 +196,10 @@ impl Reader {
     fn finish_scenes(mut self) -> Result<Script, Wrong> {
         for scene in &mut self.scenes {
             if scene.steps.is_empty() {
-                return Err(Wrong { line: scene.line, because: format!("nothing happens in the scene `{}`", scene.name) });
+                return Err(Wrong {
+                    line: scene.line,
+                    because: format!("nothing happens in the scene `{}`", scene.name),
+                });
             }
             let judged = |step: &Step| matches!(step.what, What::Expect(Expect::LedgerClean, _));
             if !scene.steps.last().is_some_and(judged) {

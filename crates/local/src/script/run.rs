@@ -38,6 +38,9 @@ pub trait Stage: Sync {
     /// Whether every divergence report says exactly what the servers say, or what is different.
     fn divergence(&self) -> impl Future<Output = Result<(), String>> + Send;
 
+    /// Whether a site's server says that it is read-only, or what it says instead.
+    fn closed(&self, site: &str) -> impl Future<Output = Result<(), String>> + Send;
+
     /// A scene begins.
     fn begins(&self, scene: &Scene);
 
@@ -183,7 +186,8 @@ async fn perform(step: &Step, stage: &impl Stage, course: &mut Course) -> Result
         What::WaitSettled(within) => await_true(stage, *within, settled).await,
         What::WaitAttached(within) => await_true(stage, *within, attached).await,
         What::Expect(Expect::LedgerClean, within) => await_clean(stage, *within).await,
-        What::Expect(Expect::DivergenceExact, within) => await_exact(stage, *within).await,
+        What::Expect(Expect::DivergenceExact, within) => await_answer(stage, *within, || stage.divergence()).await,
+        What::Expect(Expect::Closed(site), within) => await_answer(stage, *within, || stage.closed(site)).await,
         What::Expect(expect, within) => await_true(stage, *within, |seen| check(expect, seen, course.moves)).await,
         What::ExpectFor(expect, time) => remains_true(stage, *time, expect, course.moves).await,
     }
@@ -256,12 +260,15 @@ pub(super) fn looks() -> tokio::time::Interval {
     looks
 }
 
-/// The reports are the operator's, the sets the servers': they agree within a few polls.
-async fn await_exact(stage: &impl Stage, within: Duration) -> Result<(), String> {
+/// Waits for what has to be asked of servers.
+async fn await_answer<F>(stage: &impl Stage, within: Duration, ask: impl Fn() -> F) -> Result<(), String>
+where
+    F: Future<Output = Result<(), String>>,
+{
     let until = Instant::now() + within;
     loop {
         interrupted(stage)?;
-        let Err(because) = stage.divergence().await else { return Ok(()) };
+        let Err(because) = ask().await else { return Ok(()) };
         if Instant::now() >= until {
             return Err(because);
         }
@@ -270,7 +277,7 @@ async fn await_exact(stage: &impl Stage, within: Duration) -> Result<(), String>
 }
 
 pub(super) fn settled(seen: &Seen) -> Result<(), String> {
-    whole(seen, |site| site.following)
+    whole(seen, |site| site.following && site.divergent == 0)
 }
 
 /// As settled, but a site may hold what the primary lacks: fenced, and reported.
@@ -281,7 +288,11 @@ pub(super) fn attached(seen: &Seen) -> Result<(), String> {
 fn whole(seen: &Seen, with_the_primary: impl Fn(&SeenSite) -> bool) -> Result<(), String> {
     let Some(primary) = &seen.primary else { return Err(format!("nobody writes; {}", states(seen))) };
     let fine = |site: &&SeenSite| {
-        if site.name == *primary { site.state == "writable" } else { with_the_primary(site) && site.state == "read-only" }
+        if site.name == *primary {
+            site.state == "writable"
+        } else {
+            with_the_primary(site) && site.state == "read-only"
+        }
     };
     let late: Vec<String> = seen.sites.iter().filter(|site| !fine(site)).map(state).collect();
     if late.is_empty() { Ok(()) } else { Err(format!("{primary} writes; {}", late.join(", "))) }
@@ -302,7 +313,6 @@ fn check(expect: &Expect, seen: &Seen, before: usize) -> Result<(), String> {
         }
         Expect::Following(name) => (site(name).following, state(&site(name))),
         Expect::Unreachable(name) => (site(name).state == "unreachable", state(&site(name))),
-        Expect::ReadOnly(name) => (site(name).state == "read-only", state(&site(name))),
         Expect::Divergent(name, count) => {
             let found = site(name).divergent;
             (count.map_or(found > 0, |count| found == count), state(&site(name)))
@@ -315,7 +325,7 @@ fn check(expect: &Expect, seen: &Seen, before: usize) -> Result<(), String> {
         }
         Expect::GapUnder(bound) => (seen.gap < *bound, format!("a gap of {} ms", seen.gap.as_millis())),
         // Asked of the ledger and of the servers themselves.
-        Expect::LedgerClean | Expect::DivergenceExact => (true, String::new()),
+        Expect::LedgerClean | Expect::DivergenceExact | Expect::Closed(_) => (true, String::new()),
     };
     if holds { Ok(()) } else { Err(instead) }
 }

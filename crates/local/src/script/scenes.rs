@@ -15,7 +15,7 @@ const BEGIN: Duration = Duration::from_mins(4);
 const CALM: Duration = Duration::from_millis(1200);
 
 /// A remedy that was asked for is asked for again after this: it may have been refused.
-const AGAIN: Duration = Duration::from_secs(5);
+const AGAIN: Duration = Duration::from_secs(8);
 
 /// Plays one scene after the other.
 pub(super) async fn play_all(scenes: &[Scene], stage: &impl Stage) -> Vec<Played> {
@@ -60,10 +60,16 @@ fn first_line(scene: &Scene) -> Step {
     Step { line: scene.line, text: format!("scene {}{from}", scene.name), at: None, what: What::WaitSettled(BEGIN) }
 }
 
-/// Heals everything, and waits until the group is whole and the right site writes; asks for what that takes.
+/// Heals everything, and waits until the group is whole and the right site writes; asks for what that takes. The load is
+/// the last to begin: before that somebody may still be open by hand.
 async fn begin(from: Option<&str>, stage: &impl Stage) -> Result<(), String> {
     stage.act(&Act::Heal).await?;
+    become_ready(from, CALM, stage).await?;
     stage.load(true);
+    become_ready(from, Duration::ZERO, stage).await
+}
+
+async fn become_ready(from: Option<&str>, lasting: Duration, stage: &impl Stage) -> Result<(), String> {
     let (start, mut calm, mut asked) = (Instant::now(), None::<Instant>, None::<Instant>);
     let mut looks = looks();
     loop {
@@ -71,7 +77,7 @@ async fn begin(from: Option<&str>, stage: &impl Stage) -> Result<(), String> {
         interrupted(stage)?;
         let seen = stage.seen();
         let Err(because) = ready(&seen, from) else {
-            if calm.get_or_insert_with(Instant::now).elapsed() >= CALM {
+            if calm.get_or_insert_with(Instant::now).elapsed() >= lasting {
                 return Ok(());
             }
             continue;
@@ -84,6 +90,8 @@ async fn begin(from: Option<&str>, stage: &impl Stage) -> Result<(), String> {
             && let Some(act) = remedy(&seen, from)
         {
             asked = Some(Instant::now());
+            // What is about to be thrown away is looked at first: it stands in a report now.
+            stage.audit().await;
             // One that is refused is asked for again, or not needed any more.
             let _ = stage.act(&act).await;
         }
@@ -105,7 +113,8 @@ fn remedy(seen: &Seen, from: Option<&str>) -> Option<Act> {
     attached(seen).ok()?;
     let divergent = seen.sites.iter().find(|site| site.divergent > 0 && site.name != primary);
     if let Some(site) = divergent {
-        return Some(Act::Reclone(site.name.clone()));
+        // The surest way that there is: its data are thrown away, and it is copied anew.
+        return Some(Act::LoseVolume(site.name.clone()));
     }
     from.filter(|wanted| *wanted != primary).map(|wanted| Act::Plan(wanted.to_owned(), None))
 }

@@ -1,8 +1,8 @@
 //! Scripts: what is wrong is refused with line and reason; a run ends with what came true.
 
 use super::{
-    Act, Deed, Edit, End, Expect, Moment, Outcome, Played, Process, Profile, Scene, Script, Seen, SeenSite, SiteWish, Stage, Step,
-    What,
+    Act, Deed, Edit, End, Expect, Moment, Outcome, Played, Process, Profile, Scene, Script, Seen, SeenSite, SiteWish,
+    Stage, Step, What,
 };
 use crate::ledger::Verdict;
 use std::sync::Mutex;
@@ -90,6 +90,7 @@ fn every_deed_is_read_as_it_is_printed() {
         Act::Person("pdx".into(), Deed::Write(3)),
         Act::Person("pdx".into(), Deed::WriteTagged(3)),
         Act::Person("iad".into(), Deed::LockTables(Duration::from_secs(20))),
+        Act::Person("pdx".into(), Deed::BlockApplier(Duration::from_secs(20))),
         Act::Person("iad".into(), Deed::LongUpdate(Duration::from_millis(1500))),
         Act::Person("iad".into(), Deed::FillConnections),
         Act::Person("pdx".into(), Deed::StopApplier),
@@ -135,7 +136,7 @@ fn what_is_wrong_is_refused_with_its_line_and_reason() {
         ("at 5s clock iad 7", "line 1: `clock` happens in the simulator only (bloodraven simulate --scenario)"),
         ("eat iad", "line 1: `eat` is not known; a line is a step, a fault, or `at <time> <fault>`"),
         ("expect ledger dirty", "line 1: expected `clean`, found `dirty`"),
-        ("expect site iad happy", "line 1: a site is following, read-only, unreachable or divergent, not `happy`"),
+        ("expect site iad happy", "line 1: a site is following, closed, unreachable or divergent, not `happy`"),
         ("expect divergence none", "line 1: expected `exact`, found `none`"),
         ("expect site iad divergent many", "line 1: `many` is too much"),
         ("human-open mars", "line 1: `mars` is not a site; this group has iad, pdx, fra"),
@@ -157,7 +158,10 @@ fn what_is_wrong_is_refused_with_its_line_and_reason() {
         ("scene one a thing\nheal\nscene one another\nheal", "line 3: there is a scene `one` already"),
         ("scene one a thing\nscene two another\nheal", "line 1: nothing happens in the scene `one`"),
         ("scene one a thing\nat 5s isolate iad", "line 2: a scene has no clock; write `rest` before the fault"),
-        ("scene one a thing\nheal\npoll 1s", "line 3: `poll` says what the group is like; write it before the first step"),
+        (
+            "scene one a thing\nheal\npoll 1s",
+            "line 3: `poll` says what the group is like; write it before the first step",
+        ),
         ("play chess", "line 1: `chess` is not a shipped scenario; see bloodraven playground --list"),
         ("play two-operators", "line 1: two-operators needs more operators; write `operators 2` first"),
         ("ambush fencing operator", "line 1: that moment shows in the simulator only"),
@@ -218,6 +222,11 @@ impl Stage for Puppets {
 
     async fn divergence(&self) -> Result<(), String> {
         self.divergence.clone().map_or(Ok(()), Err)
+    }
+
+    async fn closed(&self, site: &str) -> Result<(), String> {
+        let open = self.pictures.lock().unwrap().iter().any(|seen| seen.primary.as_deref() == Some(site));
+        if open { Err(format!("{site} is open")) } else { Ok(()) }
     }
 
     fn begins(&self, scene: &Scene) {
@@ -317,7 +326,7 @@ async fn a_scene_begins_whole_and_at_its_site_and_one_that_fails_does_not_hide_t
     torn.sites[0].following = false;
     torn.sites[0].divergent = 2;
     // Healed, recloned, moved to iad; then a scene that fails and one that passes.
-    let mut pictures = vec![picture("pdx"); 300];
+    let mut pictures = vec![picture("pdx"); 500];
     pictures.insert(0, torn);
     pictures.push(picture("iad"));
     let pictures = Mutex::new(pictures);
@@ -331,8 +340,22 @@ async fn a_scene_begins_whole_and_at_its_site_and_one_that_fails_does_not_hide_t
     assert_eq!(outcome.failed.map(|failed| failed.step.line), Some(2));
     let asked = puppets.asked.lock().unwrap().clone();
     let expect = [
-        "forget", "heal", "load true", "reclone iad", "plan failover to iad", "scene one", "forget", "one failed", "forget",
-        "heal", "load true", "scene two", "kill sidecar iad", "forget", "two passed", "load false",
+        "forget",
+        "heal",
+        "lose-volume iad",
+        "plan failover to iad",
+        "load true",
+        "scene one",
+        "forget",
+        "one failed",
+        "forget",
+        "heal",
+        "load true",
+        "scene two",
+        "kill sidecar iad",
+        "forget",
+        "two passed",
+        "load false",
     ];
     assert_eq!(asked, expect);
 }
@@ -374,6 +397,8 @@ async fn a_divergent_site_is_attached_and_not_settled_and_its_report_is_held_aga
         ("expect divergence exact within 1s", Some("iad has 3"), Some("iad has 3")),
         ("wait settled within 1s", None, Some("not within 1 s: pdx writes; iad read-only, 2 divergent")),
         ("expect site iad divergent 3 within 1s", None, Some("not within 1 s: iad read-only, 2 divergent")),
+        ("expect site iad closed within 1s", None, None),
+        ("expect site pdx closed within 1s", None, Some("pdx is open")),
         ("expect degraded SplitBrain within 1s", None, Some("not within 1 s: the group says ``")),
     ];
     for (text, divergence, because) in rows {

@@ -44,8 +44,8 @@ struct Remembered {
     asked: Option<probe::Asked>,
     /// The last comparison that was.
     verdict: Option<Verdict>,
-    /// When it was last attached or pointed.
-    attempt: Option<Boot>,
+    /// When it was last attached or pointed, and to whom.
+    attempt: Option<(Boot, Site)>,
     /// The reading upon which threads were last started or stopped; the next one waits for a newer reading.
     acted_on: Option<Boot>,
 }
@@ -135,14 +135,16 @@ impl Group {
     pub(super) fn attach(&mut self, now: Now, footing: &Footing, site: &Site, verdict: &Verdict, out: &mut Step) {
         let contained_in = Box::new(verdict.primary.clone());
         let task = Task::Attach { source: footing.primary.site.clone(), contained_in };
-        self.attempt(now, site, task, out);
+        self.attempt(now, footing, site, task, out);
     }
 
-    fn attempt(&mut self, now: Now, site: &Site, task: Task, out: &mut Step) {
-        let last = self.recovering.sites.get(site).and_then(|known| known.attempt);
-        let due = last.is_none_or(|at| now.boot >= at + RETRY);
+    /// Paced for each primary: a site that was pointed to the last one does not wait before it follows the next.
+    fn attempt(&mut self, now: Now, footing: &Footing, site: &Site, task: Task, out: &mut Step) {
+        let primary = &footing.primary.site;
+        let last = self.recovering.sites.get(site).and_then(|known| known.attempt.as_ref());
+        let due = last.is_none_or(|(at, to)| to != primary || now.boot >= *at + RETRY);
         if due && self.may_change(now, site) && self.begin(now, site, task, out) {
-            self.recovering.sites.entry(site.clone()).or_default().attempt = Some(now.boot);
+            self.recovering.sites.entry(site.clone()).or_default().attempt = Some((now.boot, primary.clone()));
         }
     }
 
@@ -207,7 +209,7 @@ impl Group {
         } else {
             let contained_in = Box::new(verdict.primary);
             let source = scene.footing.primary.site.clone();
-            self.attempt(scene.now, site, Task::Repoint { source, contained_in }, out);
+            self.attempt(scene.now, scene.footing, site, Task::Repoint { source, contained_in }, out);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Other replicas: pointed to the primary without losing what they received; threads started; errors reported.
 
-use super::bench::{Bench, bench, following};
+use super::bench::{Bench, bench, following, site};
 use crate::candidate::drain::{Applier, Receiver};
 use crate::group::input::{Facts, Outcome, ReplicaFacts};
 use crate::group::kept::{Recovery, SiteKept};
@@ -37,6 +37,17 @@ fn a_replica_of_another_source_is_stopped_compared_and_pointed() {
 }
 
 #[test]
+fn a_replica_that_was_just_pointed_to_the_last_primary_is_pointed_to_the_next_at_once() {
+    for (last, pointed) in [("fra", 1), ("iad", 0)] {
+        let mut bench = bench(vec![("pdx", following(2, "1:1-9", "fra"))]);
+        let now = bench.now.boot;
+        bench.group.recovering.sites.entry(site("pdx")).or_default().attempt = Some((now, site(last)));
+        bench.run(20);
+        assert_eq!(bench.count("pdx: point to iad"), pointed, "it was pointed to {last} a moment ago");
+    }
+}
+
+#[test]
 fn a_failed_pointing_is_tried_again_after_thirty_seconds() {
     let mut bench = bench(vec![("pdx", following(2, "1:1-9", "fra"))]);
     bench.outcomes.insert("Repoint", Some(Outcome::Failed("timeout".to_owned())));
@@ -64,7 +75,7 @@ fn stopped_threads_are_started_and_errors_are_not() {
         replica.applier = Applier::Failed { code: 1062, message: "duplicate entry".to_owned() };
     };
     let bench = check(with(duplicate, following(2, "1:1-9", "iad")), &[]);
-    let trouble = bench.group.replication_trouble(&super::bench::site("pdx"));
+    let trouble = bench.group.replication_trouble(&site("pdx"));
     assert_eq!(trouble.as_deref(), Some("applier stopped with error 1062: duplicate entry"));
     // c_95: the primary purged what it needs: reported, not looped
     let purged = |replica: &mut ReplicaFacts| {
