@@ -26,6 +26,7 @@ cargo xtask <word>
   cluster <word>     a real cluster of three nodes on this machine: up, down, status, kubeconfig, logs; needs root
   testbed <part>...  bring a real part into the cache: mysql, kubernetes [--all], status, clean
   bench <name>       benchmarks, release build: gtid brain
+  bench failover     faults and moves of whole groups with real servers, into docs/performance.md [--trials N] [--only ROW]
   model [--deep]     exhaustive searches over the brain's own functions: minutes, or hours
   teeth              every rule is taken away in turn, and a test or a search has to notice
   fuzz <target> <s>  fuzz a target for so many seconds: gtid_set
@@ -93,7 +94,8 @@ fn bench(workshop: &Workshop, words: &[String]) -> Result<()> {
         [name] if ["gtid", "brain"].contains(&name.as_str()) => {
             run::inherit(workshop.cargo("bench").args(["--package", &format!("bloodraven-{name}"), "--benches"]))
         }
-        _ => bail!("name a benchmark: gtid or brain"),
+        [name, rest @ ..] if name == "failover" => play::bench_failover(workshop, rest),
+        _ => bail!("name a benchmark: gtid, brain or failover"),
     }
 }
 

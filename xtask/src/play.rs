@@ -22,6 +22,9 @@ playground: three sites with real servers, an operator, load and a ledger. `carg
 /// The programs of the local world.
 const PROGRAMS: [&str; 2] = ["bloodraven", "keeper"];
 
+/// What measures them.
+const MEASURES: &str = "bloodraven-bench";
+
 /// What the words ask for.
 struct Wanted {
     release: bool,
@@ -48,6 +51,16 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
     Err(play.exec()).context("cannot start the playground")
 }
 
+/// Builds, provides, measures. The build folder stays locked: who builds meanwhile would be measured, too.
+pub(crate) fn bench_failover(workshop: &Workshop, words: &[String]) -> Result<()> {
+    let built = build(workshop, true)?;
+    let bench = Bench::new(&workshop.cache, &built)?;
+    let mut measure = Command::new(built.join(MEASURES));
+    measure.arg("failover").arg("--bloodraven").arg(bench.program("bloodraven"));
+    measure.arg("--keeper").arg(bench.program("keeper")).args(provide_mysql(workshop)?);
+    run::inherit(measure.arg("--page").arg(workshop.root.join("docs/performance.md")).args(words))
+}
+
 fn understand(words: &[String]) -> Result<Wanted> {
     let at = words.iter().position(|word| word == "--");
     let (ours, theirs) = words.split_at(at.unwrap_or(words.len()));
@@ -71,7 +84,8 @@ fn build(workshop: &Workshop, release: bool) -> Result<PathBuf> {
         return Ok(Path::new(program.get_program()).parent().context("a program is in a folder")?.to_owned());
     }
     let mut cargo = workshop.cargo("build");
-    cargo.args(["--quiet", "--release", "--package", "bloodraven", "--package", "bloodraven-keeper", "--bins"]);
+    cargo.args(["--quiet", "--release", "--bins"]);
+    cargo.args(["bloodraven", "bloodraven-keeper", MEASURES].iter().flat_map(|package| ["--package", package]));
     run::stream("building", &mut cargo, |_| {})?;
     Ok(workshop.cache.join("target/release"))
 }
