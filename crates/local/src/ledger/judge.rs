@@ -19,6 +19,8 @@ pub struct Reading {
 pub struct Evidence {
     /// When the look began.
     pub began: Moment,
+    /// The ids that were looked up, as ranges; none: all of them.
+    pub asked: Option<Vec<(u64, u64)>>,
     /// Who holds authority, opened and read back.
     pub primary: Option<SiteNumber>,
     /// What each site said; a site that did not answer is missing.
@@ -55,6 +57,11 @@ impl Evidence {
     pub(super) fn fate(&self, write: &Write, sites: usize) -> Option<Fate> {
         let primary = self.readings.get(&self.primary?)?;
         if write.outcome != Outcome::Acknowledged || write.ended >= self.began {
+            return None;
+        }
+        // Ended before the look began and entered after it: nobody was asked for it.
+        let in_range = |(first, last): &(u64, u64)| (*first..=*last).contains(&write.id);
+        if self.asked.as_ref().is_some_and(|asked| !asked.iter().any(in_range)) {
             return None;
         }
         let has = |reading: &Reading| reading.found.contains(&write.id);

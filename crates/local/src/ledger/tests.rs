@@ -106,6 +106,18 @@ fn a_write_that_ended_after_the_look_began_is_not_judged() {
 }
 
 #[test]
+fn a_write_that_was_entered_after_the_look_began_is_not_judged_either() {
+    let mut book = moved_once();
+    book.enter(write(1, PDX, 11 * SECOND, 11 * SECOND + 1)).unwrap();
+    let ranges = book.open_ranges();
+    book.enter(write(2, PDX, 99 * SECOND, 99 * SECOND + 1)).unwrap();
+    let seen = evidence(PDX, &[(IAD, &[]), (PDX, &[1]), (FRA, &[])]);
+    let verdict = judge(&mut book, &Evidence { asked: Some(ranges), ..seen.clone() });
+    assert_eq!(verdict.lost, 0, "nobody was asked for the second one");
+    assert_eq!(judge(&mut book, &seen).lost, 1, "here everybody was");
+}
+
+#[test]
 fn wrong_side_is_what_was_sent_after_a_newer_tenure_had_acknowledged() {
     // (who, sent, ended) of a write beside one that pdx acknowledged at 11 s under its tenure of 10 s.
     let rows = [

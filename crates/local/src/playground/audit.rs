@@ -16,7 +16,7 @@ pub(super) async fn audit(scene: &Scene) -> Verdict {
     // After the look: whoever was primary before it and is not any more shows as nobody.
     super::probe::read_servers(scene).await;
     super::watch::look(scene);
-    let evidence = Evidence { began, readings, ..told(scene, &scene.model()) };
+    let evidence = Evidence { began, readings, asked: Some(ranges), ..told(scene, &scene.model()) };
     let verdict = scene.load.book(|book| book.judge(&evidence, now()));
     scene.model().verdict = Some(verdict.clone());
     verdict

@@ -164,7 +164,8 @@ impl Picture {
         let site = |site: &SitePicture| SeenSite {
             name: site.name.clone(),
             state: site.state.clone(),
-            following: site.following,
+            // A copy that is not said to be done makes nobody a candidate, whatever its threads do.
+            following: site.following && site.clone.is_none(),
             divergent: site.divergent,
         };
         Seen {
