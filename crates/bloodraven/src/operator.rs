@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     local_operator: u8,
 
     #[command(flatten)]
-    cluster: Cluster,
+    cluster: Kubernetes,
 
     /// The least important lines that are written: debug, info, warn or error
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
 
 /// How to operate a cluster.
 #[derive(clap::Args)]
-struct Cluster {
+struct Kubernetes {
     /// Elect one of several operators; false: lead at once, for a cluster that never has a second one
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1,
         default_missing_value = "true", conflicts_with = "local")]
@@ -81,7 +81,7 @@ struct Cluster {
     #[arg(long, value_name = "NAMESPACE", conflicts_with = "local")]
     watch_namespace: Vec<String>,
 
-    /// A web origin whose pages may follow over WebSockets; may be given several times
+    /// A web origin whose pages may follow over web sockets; may be given several times
     #[arg(long, value_name = "ORIGIN", conflicts_with = "local")]
     ws_allowed_origin: Vec<String>,
 
@@ -131,10 +131,10 @@ fn teller() -> Arc<Teller> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the environment is read here, once")]
-fn options(arguments: &Cluster) -> cluster::Options {
+fn options(arguments: &Kubernetes) -> cluster::Options {
     let said = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
-    let Cluster { leader_elect, lease_duration, renew_deadline, retry_period, .. } = arguments;
-    let Cluster { metrics_bind, probe_bind, aux_bind, watch_namespace, ws_allowed_origin, .. } = arguments;
+    let Kubernetes { leader_elect, lease_duration, renew_deadline, retry_period, .. } = arguments;
+    let Kubernetes { metrics_bind, probe_bind, aux_bind, watch_namespace, ws_allowed_origin, .. } = arguments;
     cluster::Options {
         pod: said("POD_NAME"),
         namespace: said("POD_NAMESPACE"),

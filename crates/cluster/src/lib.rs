@@ -4,7 +4,7 @@
 //! Must not: decide. What is an end, a proof or a candidate is the brain's business; here it is read off objects word for
 //! word.
 //!
-//! One way to talk to the API server ([`rest`]), one way to hear from it ([`watches`]), and a file for each thing that the
+//! One way to talk to the API server (`rest`), one way to hear from it (`watches`), and a file for each thing that the
 //! operator wants of it.
 
 #![forbid(unsafe_code)]

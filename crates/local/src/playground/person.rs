@@ -178,7 +178,7 @@ async fn lock(scene: &Scene, site: &str, statement: &str, time: Duration) -> Res
     let mut connection = guest(scene, site).await.map_err(Refused::told)?;
     say(&mut connection, statement).await?;
     scene.guests.lock().await.spawn(async move {
-        tokio::time::sleep(time).await;
+        tokio::time::sleep_until(Instant::now() + time).await;
         drop(connection);
     });
     Ok(())
