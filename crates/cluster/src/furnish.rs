@@ -74,9 +74,8 @@ pub(crate) async fn furnish(
     }
     let claims = watches.claims.of(group).unwrap_or_default();
     for site in plan.sites() {
-        let name = names::site_data(group.name.as_ref(), site.name());
-        let present = claims.iter().find(|claim| claim.metadata.name.as_deref() == Some(&name));
-        let claim = objects::claim(&plan, site, present.map(|claim| &**claim)).map_err(|error| unbuildable(&error))?;
+        let present = present_claim(rest, group, site.name(), &claims).await?;
+        let claim = objects::claim(&plan, site, present.as_ref()).map_err(|error| unbuildable(&error))?;
         round.apply(&claim).await?;
     }
     let all = objects::objects(&plan);
@@ -258,6 +257,25 @@ fn remembered(group: &GroupId, claims: &[Arc<PersistentVolumeClaim>], sites: &[&
         claim.metadata.annotations.as_ref()?.get(SERVER_ID)?.parse().ok()
     };
     sites.iter().filter_map(|site| Some(((*site).to_owned(), id(site)?))).collect()
+}
+
+/// The claim of a site. One that the watch does not show is asked for: it may be there without our labels, and its data
+/// must not pass for a volume that this group has made.
+async fn present_claim(
+    rest: &Rest,
+    group: &GroupId,
+    site: &str,
+    watched: &[Arc<PersistentVolumeClaim>],
+) -> Result<Option<PersistentVolumeClaim>, Unfurnished> {
+    let name = names::site_data(&group.name, site);
+    if let Some(claim) = watched.iter().find(|claim| claim.metadata.name.as_deref() == Some(&name)) {
+        return Ok(Some(PersistentVolumeClaim::clone(claim)));
+    }
+    let what = || format!("PersistentVolumeClaim {name}");
+    let path = format!("/api/v1/namespaces/{}/persistentvolumeclaims/{name}", group.namespace);
+    let Some(found) = rest.get(&path).await.map_err(|fault| stopped(what(), fault))? else { return Ok(None) };
+    let read = serde_json::from_value(found);
+    read.map(Some).map_err(|error| Unfurnished::Unbuildable { because: format!("{}: {error}", what()) })
 }
 
 /// The group's object must not go before it was let go in order.
