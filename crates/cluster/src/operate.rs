@@ -4,10 +4,9 @@
 //! Must not: read the environment; whoever assembles does.
 
 use crate::{ClusterWorld, House, Places};
-use bloodraven_brain::lease::{BadTimes, Times};
-use bloodraven_brain::time::Millis;
+use bloodraven_brain::lease::BadTimes;
 use bloodraven_operator::ears::Ears;
-use bloodraven_operator::settings::{Listeners, Settings};
+use bloodraven_operator::settings::{Listeners, Settings, times};
 use kube::{Client, Config};
 use snafu::{OptionExt as _, ResultExt as _, Snafu};
 use std::net::SocketAddr;
@@ -125,11 +124,6 @@ pub async fn prepare(options: Options, ears: Arc<dyn Ears>) -> Result<(Arc<Clust
     let places = Places { namespace, pod, watched: options.watched, house, aux_port };
     let world = Arc::new(ClusterWorld::new(client, places));
     Ok((world, settings, Listeners { aux, metrics: Some(metrics), probes: Some(probes) }))
-}
-
-fn times(election: [Duration; 3]) -> Result<Times, BadTimes> {
-    let [lease, renew, retry] = election.map(|time| Millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)));
-    Times::new(lease, renew, retry)
 }
 
 async fn listen(flag: &'static str, address: &str) -> Result<TcpListener, Error> {

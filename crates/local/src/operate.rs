@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bloodraven_brain::lease::{BadTimes, Times};
-use bloodraven_brain::time::Millis;
+use bloodraven_brain::lease::BadTimes;
 use bloodraven_operator::ears::Ears;
-use bloodraven_operator::settings::{Listeners, Settings};
+use bloodraven_operator::settings::{Listeners, Settings, times};
 use serde::{Deserialize, Serialize};
 use snafu::{OptionExt as _, ResultExt as _, Snafu};
 use tokio::net::TcpListener;
@@ -101,12 +100,6 @@ impl Operators {
         }
         Ok(after)
     }
-}
-
-/// The times of an election, checked against each other.
-pub(crate) fn times(election: [Duration; 3]) -> Result<Times, BadTimes> {
-    let [lease, renew, retry] = election.map(|time| Millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)));
-    Times::new(lease, renew, retry)
 }
 
 /// Everything that an operator of a directory needs to run: its world, its settings, its listener.

@@ -12,12 +12,12 @@ use bloodraven_brain::group::Outward;
 use bloodraven_brain::group::input::{Estate, Rollout, Shown};
 use bloodraven_brain::lease::{Lease, NewLease};
 use bloodraven_brain::name::Site;
-use bloodraven_brain::time::{Boot, Now, Wall};
+use bloodraven_brain::time::Now;
+pub use bloodraven_operator::clock::now;
 use bloodraven_operator::world::{
     Account, Addresses, Event, Glimpse, GroupId, HostPort, MissingSecret, Refused, Secrets, Unavailable, Version, World,
 };
 use bloodraven_wire::{Key, Keys};
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -75,18 +75,6 @@ impl LocalWorld {
 /// The name that a lease knows an operator by; the same after a restart in place.
 pub fn identity(operator: u8, uid: &str) -> String {
     format!("operator-{operator}_{uid}")
-}
-
-/// Both clocks.
-#[expect(clippy::disallowed_methods, reason = "this is the clock of the local world")]
-pub fn now() -> Now {
-    let boot = clock_gettime(ClockId::Boottime);
-    let millis = |seconds: i64, nanos: i64| seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000);
-    let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Now {
-        boot: Boot(u64::try_from(millis(boot.tv_sec, boot.tv_nsec)).unwrap_or_default()),
-        wall: Wall(i64::try_from(wall.as_millis()).unwrap_or(i64::MAX)),
-    }
 }
 
 impl World for LocalWorld {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod beats;
+pub mod clock;
 mod directory;
 pub mod ears;
 mod election;

@@ -3,10 +3,12 @@
 //! In: nothing; these are words. Must not: read the environment; whoever assembles does.
 
 use crate::ears::{Deaf, Ears};
-use bloodraven_brain::lease::Times;
+use bloodraven_brain::lease::{BadTimes, Times};
+use bloodraven_brain::time::Millis;
 use snafu::Snafu;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// See above.
@@ -53,6 +55,12 @@ pub enum Error {
         /// Which.
         what: &'static str,
     },
+}
+
+/// The times of an election (how long others wait, how long a leader tries to renew, how often), checked against each other.
+pub fn times(election: [Duration; 3]) -> Result<Times, BadTimes> {
+    let [lease, renew, retry] = election.map(|time| Millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)));
+    Times::new(lease, renew, retry)
 }
 
 impl Settings {

@@ -3,13 +3,13 @@
 //! In: nothing; these are words. Out: the same words for the client, the server and the actor. Must not: carry anything
 //! whose signature was not checked.
 
-use bloodraven_brain::fence::{Mysqld, Source};
+use bloodraven_brain::fence::{Emptying, Mysqld, Source};
 use bloodraven_brain::message::{Ack, FencedBy, Grant, Question, QuestionId, StartId, Vouch};
 use bloodraven_brain::name::{Member, Site};
 use bloodraven_brain::record::{Epoch, View};
 use bloodraven_brain::time::Millis;
+use bloodraven_wire::QuestionMessage;
 use bloodraven_wire::message::Details;
-use bloodraven_wire::{EmptyMessage, QuestionMessage};
 use tokio::sync::oneshot;
 
 /// Something from outside.
@@ -34,7 +34,7 @@ pub(crate) enum Outside {
     /// The leader asks how this sidecar is, while it has no view to push.
     Probe(oneshot::Sender<PushAnswer>),
     /// The leader orders the data folder to be emptied: whether that may be, as far as authority goes.
-    Empty { order: Box<EmptyMessage>, answer: oneshot::Sender<Result<(), String>> },
+    Empty { order: Box<Emptying>, answer: oneshot::Sender<Result<(), String>> },
     /// Somebody wants to see how things stand.
     Look(oneshot::Sender<Look>),
     /// The operator answered.

@@ -18,7 +18,7 @@ use super::error::{Error, NotOneLineSnafu, OwnedOptionSnafu, SameOptionSnafu};
 use super::pod::{ADMIN_PORT, DATA_DIR, MYSQL_PORT, TLS_DIR};
 
 /// Options that no group may change, ports, paths, TLS and semi-sync apart.
-const OWNED: &[(&str, &str)] = &[
+pub const OWNED: &[(&str, &str)] = &[
     ("bind-address", "*"),
     ("create-admin-listener-thread", "ON"),
     ("enforce-gtid-consistency", "ON"),
@@ -29,10 +29,10 @@ const OWNED: &[(&str, &str)] = &[
 ];
 
 /// Defaults that make a commit survive a crash; others are accepted, and reported.
-const DURABLE: &[(&str, &str)] = &[("innodb-flush-log-at-trx-commit", "1"), ("sync-binlog", "1")];
+pub const DURABLE: &[(&str, &str)] = &[("innodb-flush-log-at-trx-commit", "1"), ("sync-binlog", "1")];
 
 /// What a group may change without a word.
-const DEFAULTS: &[(&str, &str)] = &[
+pub const DEFAULTS: &[(&str, &str)] = &[
     ("binlog-expire-logs-seconds", "1209600"),
     ("character-set-server", "utf8mb4"),
     ("collation-server", "utf8mb4_unicode_ci"),

@@ -8,6 +8,7 @@
 
 mod answer;
 mod blind;
+mod emptying;
 mod gate;
 mod input;
 mod lane;
@@ -17,6 +18,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+pub use emptying::Emptying;
 pub use gate::{Closed, Round};
 pub use input::{Command, Input, KeeperFact, LaneResult, Permit, ReadBack, ReplyId, Source};
 pub use lane::{BlindStep, Budget, FenceStep, Lane, OpenStep};

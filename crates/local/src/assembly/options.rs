@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn elections_are_sound() {
         for profile in [Profile::Default, Profile::Fast] {
-            crate::operate::times(profile.election()).unwrap();
+            bloodraven_operator::settings::times(profile.election()).unwrap();
         }
     }
 }

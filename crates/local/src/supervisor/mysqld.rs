@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use bloodraven_blueprint::objects::conf;
 use snafu::{ResultExt as _, Snafu, ensure};
 use tokio::time::timeout;
 
@@ -137,10 +138,10 @@ pub(super) fn configuration(
 ) -> String {
     let below = |folder: &Path, name: &str| folder.join(name).display().to_string();
     let mut all: BTreeMap<String, String> =
-        DEFAULTS.iter().map(|(key, value)| (key_of(key), (*value).to_owned())).collect();
+        [conf::DURABLE, conf::DEFAULTS, &LAPTOP].into_iter().flatten().map(|option| owned_text(*option)).collect();
     all.extend(own.iter().map(|(key, value)| (key_of(key), value.clone())));
     // What is owned comes last, so that nothing else can be in its place.
-    all.extend(OWNED.iter().map(|(key, value)| (key_of(key), (*value).to_owned())));
+    all.extend(conf::OWNED.iter().map(|option| owned_text(*option)));
     all.extend(
         [
             ("datadir", files.data.display().to_string()),
@@ -169,44 +170,23 @@ pub(super) fn configuration(
     text
 }
 
+fn owned_text((key, value): (&str, &str)) -> (String, String) {
+    (key.to_owned(), value.to_owned())
+}
+
 /// The server's own spelling of a key.
 fn key_of(key: &str) -> String {
     key.replace('_', "-")
 }
 
-/// What the operator owns, paths and addresses apart.
-const OWNED: [(&str, &str); 6] = [
-    ("create-admin-listener-thread", "ON"),
-    ("enforce-gtid-consistency", "ON"),
-    ("gtid-mode", "ON"),
-    ("log-replica-updates", "ON"),
-    ("relay-log-recovery", "ON"),
-    ("skip-replica-start", "ON"),
-];
-
-/// What a spec may change. The last five are a laptop's: three servers share its memory.
-const DEFAULTS: [(&str, &str); 21] = [
-    ("binlog-expire-logs-seconds", "1209600"),
-    ("character-set-server", "utf8mb4"),
-    ("collation-server", "utf8mb4_unicode_ci"),
-    ("default-storage-engine", "InnoDB"),
-    ("innodb-file-per-table", "1"),
-    ("innodb-flush-log-at-trx-commit", "1"),
-    ("innodb-flush-method", "O_DIRECT"),
-    ("log-bin-trust-function-creators", "1"),
-    ("max-allowed-packet", "64M"),
-    ("max-connect-errors", "1000000"),
-    ("partial-revokes", "ON"),
-    ("replica-net-timeout", "10"),
-    ("skip-name-resolve", ""),
-    ("sync-binlog", "1"),
-    ("thread-cache-size", "50"),
-    ("mysqlx", "OFF"),
+/// What is other here than in a cluster: three servers share a laptop's memory.
+const LAPTOP: [(&str, &str); 6] = [
     ("innodb-buffer-pool-size", "64M"),
     ("innodb-redo-log-capacity", "32M"),
     ("max-connections", "150"),
+    ("mysqlx", "OFF"),
     ("performance-schema", "ON"),
-    ("secure-file-priv", "NULL"),
+    ("skip-name-resolve", ""),
 ];
 
 #[cfg(test)]

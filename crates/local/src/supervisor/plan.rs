@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use bloodraven_blueprint::objects::server_ids;
 use serde_json::Value;
 use snafu::{OptionExt as _, ResultExt as _};
 
@@ -228,22 +229,10 @@ pub(crate) fn conf_digest(object: &Object) -> String {
     format!("{:08x}", fnv(&format!("{durability}\n{}", all.join("\n"))))
 }
 
-/// The server id of a site: contract section 5.2. A clash inside the group takes the next free one, in order of names.
+/// The server id of a site, chosen as in a cluster.
 pub(super) fn server_id(group: &str, site: &str, sites: &[String]) -> u32 {
-    let mut names: Vec<&String> = sites.iter().collect();
-    names.sort();
-    let mut taken = Vec::new();
-    for name in names {
-        let mut id = fnv(&format!("{group}/{name}")).max(1);
-        while taken.contains(&id) {
-            id = id.wrapping_add(1).max(1);
-        }
-        if name == site {
-            return id;
-        }
-        taken.push(id);
-    }
-    fnv(&format!("{group}/{site}")).max(1)
+    let names: Vec<&str> = sites.iter().map(String::as_str).chain([site]).collect();
+    server_ids(group, &names, &BTreeMap::new()).get(site).copied().unwrap_or(1)
 }
 
 /// 32-bit FNV-1a.

@@ -6,7 +6,6 @@
 //! Inputs are taken in this order: the timer before all, so that nothing delays the deadline; then the lane, the disk and
 //! the keeper; then what others say.
 
-mod emptying;
 mod hands;
 mod outside;
 

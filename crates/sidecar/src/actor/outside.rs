@@ -1,6 +1,5 @@
 //! What others say, made into inputs. In: checked words. Out: steps. Must not: believe more than was signed.
 
-use super::emptying::may_empty;
 use super::hands::ReplyTo;
 use super::{Actor, Stopping, asked_here};
 use crate::clock;
@@ -54,7 +53,7 @@ impl Actor {
                 let (details, question, relayed) = (self.details(now), None, Vec::new());
                 let _ = answer.send(PushAnswer::Ack { ack, details, question, relayed });
             }
-            Outside::Empty { order, answer } => drop(answer.send(may_empty(&self.parts.brain, clock::boot(), &order))),
+            Outside::Empty { order, answer } => drop(answer.send(self.parts.brain.may_empty(clock::boot(), &order))),
             Outside::Look(answer) => drop(answer.send(self.look())),
             Outside::OperatorAnswered => self.operator_heard = Some(clock::boot()),
             Outside::ClosedForTheEnd => {

@@ -299,12 +299,12 @@ async fn take_order(service: &Service, headers: &HeaderMap, body: Body) -> Resul
         return Err(Refusal(StatusCode::UNAUTHORIZED, "the nonce was used before".to_owned()));
     }
     let refused = |why: String| Refusal(StatusCode::CONFLICT, why);
-    let may = |order: EmptyMessage| service.ask(move |answer| Outside::Empty { order: Box::new(order), answer });
-    may(order.clone()).await?.map_err(refused)?;
+    let may = || service.ask(|answer| Outside::Empty { order: Box::new(order.for_the_brain()), answer });
+    may().await?.map_err(refused)?;
     let within = Deadline::within(READ_WITHIN);
     service.local.holds_no_more_than(order.server, &order.over, within).await.map_err(refused)?;
     // The reading took its time: the keeper looks at start and permit once more, the rest is looked at here.
-    may(order.clone()).await?.map_err(refused)?;
+    may().await?.map_err(refused)?;
     service.keeper.empty(order.start, READ_WITHIN).await.map_err(refused)?;
     service.teller.prose(Level::Warn, "the data folder is emptied, as the leader ordered", None);
     service.seal_ack(service.ask(Outside::Probe).await?, nonce)

@@ -10,6 +10,7 @@ use crate::json::Json;
 use crate::key::Keys;
 use crate::nonce::Nonce;
 use crate::word::{Fields, Writer};
+use bloodraven_brain::fence::Emptying;
 use bloodraven_brain::message::{QuestionId, StartId};
 use bloodraven_brain::name::Member;
 use bloodraven_brain::record::Epoch;
@@ -37,6 +38,12 @@ pub struct EmptyMessage {
 }
 
 impl EmptyMessage {
+    /// What the sidecar's brain looks at; server and set are compared with the server itself.
+    pub fn for_the_brain(&self) -> Emptying {
+        let Self { group: _, to, epoch, start, server: _, over: _, until_uptime } = self;
+        Emptying { to: to.clone(), epoch: *epoch, start: *start, until_uptime: *until_uptime }
+    }
+
     /// Signs it.
     pub fn seal(&self, keys: &Keys, nonce: Nonce) -> Result<Envelope, Error> {
         seal(self, keys, nonce)

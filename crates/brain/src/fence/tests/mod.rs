@@ -2,6 +2,7 @@
 
 mod answers;
 mod blind;
+mod emptying;
 mod gate;
 mod ladder;
 mod lease;
