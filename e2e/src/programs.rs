@@ -10,19 +10,20 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// The keeper.
 pub fn keeper() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build("bloodraven-keeper", "keeper")).clone()
+    BUILT.get_or_init(|| build("keeper")).clone()
 }
 
 /// The multi-call binary.
 pub fn bloodraven() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build("bloodraven", "bloodraven")).clone()
+    BUILT.get_or_init(|| build("bloodraven")).clone()
 }
 
-/// Builds a program beside the running test. Cargo's own lock keeps two test processes apart; what is fresh costs it
-/// half a second.
+/// Builds a program beside the running test, with all others and every feature, as the tests themselves are built: any other
+/// choice would compile the dependencies a second time. Cargo's own lock keeps two test processes apart; what is fresh costs
+/// it half a second.
 #[expect(clippy::panic, reason = "without the program the test cannot go on, and its output is the reason")]
-fn build(package: &str, binary: &str) -> PathBuf {
+fn build(binary: &str) -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let profile = profile_folder();
@@ -30,7 +31,7 @@ fn build(package: &str, binary: &str) -> PathBuf {
     let mut cargo = Command::new(cargo());
     cargo
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
-        .args(["build", "--quiet", "--package", package, "--bin", binary, "--target-dir"])
+        .args(["build", "--quiet", "--workspace", "--all-features", "--bins", "--target-dir"])
         .arg(target)
         // Set for this test by the cargo that runs it; they are about another package.
         .env_remove("CARGO_MANIFEST_DIR")
