@@ -16,8 +16,16 @@ pub async fn cut_replication(
     unapplied: &GtidSet,
     deadline: Deadline,
 ) -> Result<Guarded, Error> {
-    let mut session = Session::open(server, deadline).await?;
-    let session = &mut session;
+    cut_over(&mut Session::open(server, deadline).await?, wanted, unapplied, deadline).await
+}
+
+/// [`cut_replication`] over an open session.
+pub async fn cut_over(
+    session: &mut Session,
+    wanted: Wanted,
+    unapplied: &GtidSet,
+    deadline: Deadline,
+) -> Result<Guarded, Error> {
     replica::stop(session, wanted, deadline).await?;
     let reading = poll(session, deadline).await?;
     if let Err(why) = check(&reading, unapplied) {

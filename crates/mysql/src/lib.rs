@@ -50,7 +50,7 @@ pub mod write_probe;
 
 pub use self::attach::attach;
 pub use self::clone::{CloneOrder, Donor, clone};
-pub use self::cut::cut_replication;
+pub use self::cut::{cut_over, cut_replication};
 pub use self::deadline::Deadline;
 pub use self::error::Error;
 pub use self::fence::{Unfenced, fence, fence_over};

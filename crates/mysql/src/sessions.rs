@@ -15,10 +15,10 @@ const MOST_A_PASS: usize = 1000;
 const A_PACKET: usize = 200;
 
 /// How often the server is looked at while sessions end: a killed idle session is gone within a millisecond.
-const LOOK_EVERY: Duration = Duration::from_millis(15);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// How often a pass looks whether those it ended are gone before it counts who is left.
-const LOOKS: usize = 5;
+const LOOKS: usize = 15;
 
 /// Users and commands that are never ended: replication of this server, its dumps to others, its own threads, and logins
 /// under way (ours may be among them; a later pass sees what they became).
@@ -84,22 +84,30 @@ pub async fn list(session: &mut Session, spared: &Spared, deadline: Deadline) ->
     sets.iter().flatten().map(read).collect()
 }
 
-/// Ends applications' sessions in one pass, and counts who is left.
+/// Ends applications' sessions in one pass, and counts who is left of them. Who comes meanwhile is not counted: a client that
+/// connects again at once would never let it be over, and finds a fenced server.
 pub async fn end_once(
     session: &mut Session,
     wanted: Wanted,
     spared: &Spared,
     deadline: Deadline,
 ) -> Result<Ended, Error> {
-    let ended = pass(session, wanted, spared, None, deadline).await?;
-    let mut left = count(session, &applications(spared), deadline).await?;
+    let ids = find(session, &Whose::Processes(applications(spared)), deadline).await?;
+    // Numbers grow; beyond the longest list there may be others that were there.
+    let newest = ids.last().copied().filter(|_| ids.len() < MOST_A_PASS).unwrap_or(u64::MAX);
+    if ids.is_empty() {
+        return Ok(Ended::default());
+    }
+    let ended = kill(session, wanted, ids, deadline).await?;
+    let those = format!("{} AND ID <= {newest}", applications(spared));
+    let mut left = count(session, &those, deadline).await?;
     let mut look = every(LOOK_EVERY);
     for _ in 0..LOOKS {
         if left == 0 || ended == 0 {
             break;
         }
         look.tick().await;
-        left = count(session, &applications(spared), deadline).await?;
+        left = count(session, &those, deadline).await?;
     }
     Ok(Ended { ended, left })
 }

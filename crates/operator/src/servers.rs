@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// See above. Futures are dropped when their time is over, or when this process leads no more.
 pub trait Servers: Send + Sync + 'static {
-    /// What is kept open between two polls of one server.
+    /// What is kept open between two polls, or two tasks, of one server.
     type Session: Send + 'static;
 
     /// Reads everything that a poll reads; makes a session if there is none. The caller drops the session when this failed.
@@ -25,10 +25,12 @@ pub trait Servers: Send + Sync + 'static {
         within: Duration,
     ) -> impl Future<Output = Result<Looked, Silent>> + Send;
 
-    /// Does a task of the brain's to the server that is meant; none: to whichever answers.
+    /// Does a task of the brain's to the server that is meant; none: to whichever answers. Makes a session if there is
+    /// none, and leaves it there when the task went well and the session may serve for another.
     fn work(
         &self,
         at: &Server,
+        session: &mut Option<Self::Session>,
         meant: Option<Uuid>,
         task: &Task,
         within: Duration,

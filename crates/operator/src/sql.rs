@@ -12,7 +12,7 @@ use bloodraven_brain::group::input::{Facts, Outcome, ReplicaFacts};
 use bloodraven_brain::name::Site;
 use bloodraven_brain::site::Pair;
 use bloodraven_brain::time::Millis;
-use bloodraven_gtid::Uuid;
+use bloodraven_gtid::{GtidSet, Uuid};
 use bloodraven_mysql as mysql;
 use bloodraven_mysql::{Deadline, Error, Guarded, Session, Spared, Wanted, sessions, sets};
 use std::collections::BTreeMap;
@@ -41,54 +41,88 @@ impl Servers for Mysql {
         Ok(looked(&reading, &at.peers))
     }
 
-    async fn work(&self, at: &Server, meant: Option<Uuid>, task: &Task, within: Duration) -> Outcome {
+    async fn work(
+        &self,
+        at: &Server,
+        session: &mut Option<Session>,
+        meant: Option<Uuid>,
+        task: &Task,
+        within: Duration,
+    ) -> Outcome {
         let deadline = Deadline::within(within);
-        match perform(at, meant.into(), task, deadline).await {
-            Ok(outcome) => outcome,
+        // Taken out: a task that is dropped half-way, or fails, leaves no session behind.
+        match perform(at, session.take(), meant.into(), task, deadline).await {
+            Ok((outcome, kept)) => {
+                *session = kept;
+                outcome
+            }
             Err(error) if error.is_login() => Outcome::Refused(error.to_string()),
             Err(error) => Outcome::Failed(error.to_string()),
         }
     }
 }
 
-async fn perform(at: &Server, wanted: Wanted, task: &Task, deadline: Deadline) -> Result<Outcome, Error> {
+/// Short tasks share a session: connecting takes longer than they do. A fence ends with its own; what waits for threads or
+/// for a whole copy has its own, too.
+async fn perform(
+    at: &Server,
+    kept: Option<Session>,
+    wanted: Wanted,
+    task: &Task,
+    deadline: Deadline,
+) -> Result<(Outcome, Option<Session>), Error> {
     let server = target(at);
-    match task {
-        Task::Fence => fence(at, &server, wanted, deadline).await,
-        Task::CutReplication { unapplied } => {
-            let cut = mysql::cut_replication(&server, wanted, unapplied, deadline).await?;
-            Ok(acted_or(at, &cut, |why| Outcome::Failed(why.to_owned())))
-        }
-        Task::Attach { source, contained_in } => {
-            let Some(source) = replication_source(at, source) else { return Ok(no_account(source)) };
-            let spared = spared(at);
-            let done = mysql::attach(&server, wanted, &source, contained_in, &spared, deadline).await?;
-            Ok(read(at, done.reading()))
-        }
-        Task::Repoint { source, contained_in } => {
-            let Some(source) = replication_source(at, source) else { return Ok(no_account(source)) };
-            let done = mysql::repoint(&server, wanted, &source, contained_in, deadline).await?;
-            Ok(read(at, done.reading()))
-        }
-        Task::Clone { donor, over, asked: _ } => {
-            let Some(donor) = clone_donor(at, donor) else { return Ok(no_account(donor)) };
-            let spared = spared(at);
-            let order = mysql::CloneOrder { donor: &donor, over: over.as_deref(), spared: &spared };
-            let cloned = mysql::clone(&server, wanted, order, deadline).await?;
-            Ok(match cloned {
-                Guarded::Acted(_) => Outcome::Cloned,
-                Guarded::Refused { why, .. } => Outcome::Failed(why),
-            })
-        }
+    let alone = match task {
+        Task::Fence => fence(at, &server, wanted, deadline).await?,
+        Task::Attach { source, contained_in } => match replication_source(at, source) {
+            Some(source) => {
+                let done = mysql::attach(&server, wanted, &source, contained_in, &spared(at), deadline).await?;
+                read(at, done.reading())
+            }
+            None => no_account(source),
+        },
+        Task::Repoint { source, contained_in } => match replication_source(at, source) {
+            Some(source) => {
+                let done = mysql::repoint(&server, wanted, &source, contained_in, deadline).await?;
+                read(at, done.reading())
+            }
+            None => no_account(source),
+        },
+        Task::Clone { donor, over, asked: _ } => copy(at, &server, wanted, donor, over.as_deref(), deadline).await?,
+        Task::Cache(_) => Outcome::Failed("caches are not built yet".to_owned()),
         Task::Read
         | Task::EndSessions
         | Task::StopReceiver
         | Task::StartApplier
         | Task::LiftDelay
         | Task::StartReplica
-        | Task::WaitFor { .. } => over_one_session(at, &server, wanted, task, deadline).await,
-        Task::Cache(_) => Ok(Outcome::Failed("caches are not built yet".to_owned())),
-    }
+        | Task::WaitFor { .. }
+        | Task::CutReplication { .. } => {
+            let mut session = match kept {
+                Some(session) => session,
+                None => Session::open(&server, deadline).await?,
+            };
+            let outcome = over_one_session(at, &mut session, wanted, task, deadline).await?;
+            return Ok((outcome, Some(session)));
+        }
+    };
+    Ok((alone, None))
+}
+
+async fn copy(
+    at: &Server,
+    server: &mysql::Server,
+    wanted: Wanted,
+    donor: &Site,
+    over: Option<&GtidSet>,
+    deadline: Deadline,
+) -> Result<Outcome, Error> {
+    let Some(donor) = clone_donor(at, donor) else { return Ok(no_account(donor)) };
+    let order = mysql::CloneOrder { donor: &donor, over, spared: &spared(at) };
+    Ok(match mysql::clone(server, wanted, order, deadline).await? {
+        Guarded::Acted(_) => Outcome::Cloned,
+        Guarded::Refused { why, .. } => Outcome::Failed(why),
+    })
 }
 
 /// The fence, and what is there afterwards, over the same session; it ends with this. What may still land is ended first.
@@ -108,13 +142,16 @@ async fn fence(at: &Server, server: &mysql::Server, wanted: Wanted, deadline: De
 
 async fn over_one_session(
     at: &Server,
-    server: &mysql::Server,
+    session: &mut Session,
     wanted: Wanted,
     task: &Task,
     deadline: Deadline,
 ) -> Result<Outcome, Error> {
-    let session = &mut Session::open(server, deadline).await?;
     match task {
+        Task::CutReplication { unapplied } => {
+            let cut = mysql::cut_over(session, wanted, unapplied, deadline).await?;
+            return Ok(acted_or(at, &cut, |why| Outcome::Failed(why.to_owned())));
+        }
         Task::EndSessions => {
             let ended = sessions::end_once(session, wanted, &spared(at), deadline).await?;
             return Ok(Outcome::Sessions(ended.left));
@@ -200,7 +237,7 @@ pub(crate) fn looked(reading: &mysql::Reading, peers: &BTreeMap<Site, HostPort>)
     let replica = reading.replica.as_ref();
     let received = match replica {
         Some(replica) => replica.received.clone(),
-        None => Some(bloodraven_gtid::GtidSet::new()),
+        None => Some(GtidSet::new()),
     };
     let data = match (reading.executed.clone(), received, reading.purged.clone()) {
         (Some(executed), Some(received), Some(purged)) => Some(Data { executed, received, purged }),

@@ -212,3 +212,30 @@ async fn f_21_sessions_are_ended_except_ours_and_the_servers() {
     let all = executed(&mut writer).await;
     assert!(sets::wait_for(&mut beside, &all, LIMIT / 2, soon()).await.unwrap(), "replication goes on");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_back_at_once_is_not_waited_for() {
+    let server = site("pool").start().unwrap();
+    let (me, mut admin) = (login(&server), opened(&server).await);
+    let client = || {
+        let options = raw_options(&server, "app", "app");
+        tokio::spawn(async move {
+            // Cut off five times below, and for good when the server ends.
+            for _ in 0..100 {
+                let Ok(mut connection) = mysql_async::Conn::new(options.clone()).await else { return };
+                drop(connection.query_drop("DO SLEEP(30)").await);
+            }
+        })
+    };
+    let clients: Vec<_> = (0..4).map(|_| client()).collect();
+    let sleeping = "SELECT COUNT(*) FROM performance_schema.processlist WHERE STATE = 'User sleep'";
+    let mut session = Session::open(&me, soon()).await.unwrap();
+    for pass in 0..5 {
+        until_number(&mut admin, sleeping, 4).await;
+        let ended = sessions::end_once(&mut session, Wanted::Any, &spared(), soon()).await.unwrap();
+        assert!(ended.ended >= 4 && ended.left == 0, "pass {pass}: {ended:?}");
+    }
+    for client in clients {
+        client.abort();
+    }
+}

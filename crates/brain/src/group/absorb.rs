@@ -9,7 +9,7 @@ use crate::authority::{self, Answer};
 use crate::candidate::drain::{Applier, Receiver};
 use crate::fence::ReplyId;
 use crate::message::Question;
-use crate::name::Site;
+use crate::name::{Member, Site};
 use crate::record::{Epoch, Phase};
 use crate::site::{Effect, Observation, Pair, Poll};
 use crate::time::{Boot, Millis, Now};
@@ -189,7 +189,22 @@ impl Group {
         let hurry = open && seen.granted.is_none_or(|(_, opened)| !opened);
         if hurry || seen.granted.is_none_or(|(at, _)| now.boot >= at + GRANT_AGAIN) {
             seen.granted = Some((now.boot, open));
+            seen.unanswered = None;
             out.commands.push(Command::Grant(grant));
+        } else {
+            seen.unanswered = Some(question.clone());
+        }
+    }
+
+    /// The word to open goes to the question that is still outstanding, without waiting for the next one.
+    pub(super) fn answer_who_waits(&mut self, now: Now, seat: &Member, out: &mut Step) {
+        let Some(seen) = self.seen.sites.get_mut(&seat.site) else { return };
+        if seen.granted.is_some_and(|(_, opened)| opened) {
+            return;
+        }
+        let waits = seen.unanswered.take();
+        if let Some(question) = waits.filter(|question| question.from == *seat) {
+            self.asked_along(now, &question, out);
         }
     }
 

@@ -6,7 +6,7 @@ use super::save::Plan;
 use super::stable::begin_move;
 use super::{Group, Kept, Notice, Obstacle, Step};
 use crate::authority;
-use crate::candidate::drain::{Applier, Cut, may_cut};
+use crate::candidate::drain::{Applier, Cut, Receiver, may_cut};
 use crate::cooldown::LastFailover;
 use crate::name::{Member, Site};
 use crate::record::{Cause, Holder, Record};
@@ -35,12 +35,24 @@ impl Group {
         }
         if promoted {
             self.obstacle = Some(Obstacle::Opening(seat.site.clone()));
+            self.answer_who_waits(now, &seat, out);
             self.read_back(now, &seat, out);
         } else if self.stored_and_fenced(now, record, &seat) {
             self.obstacle = Some(Obstacle::Cutting(seat.site.clone()));
             self.cut(now, record, &seat, plan, out);
         } else {
+            self.stop_receiving(now, &seat.site, out);
             self.obstacle = Some(Obstacle::AwaitingTarget(seat));
+        }
+    }
+
+    /// While the site stores its epoch: nobody may write any more, so nothing is missed, and what has arrived is read again
+    /// before anything is cut.
+    fn stop_receiving(&mut self, now: Now, site: &Site, out: &mut Step) {
+        let facts = self.seen.site(site).and_then(|seen| seen.facts.as_ref());
+        let receives = facts.and_then(|facts| facts.replica.as_ref());
+        if receives.is_some_and(|replica| replica.receiver != Receiver::Stopped) && self.may_change(now, site) {
+            self.begin(now, site, Task::StopReceiver, out);
         }
     }
 
@@ -167,6 +179,7 @@ impl Group {
             seen.opened_by_hand = false;
             seen.drain = None;
             seen.granted = None;
+            seen.unanswered = None;
         }
     }
 }

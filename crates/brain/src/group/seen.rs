@@ -6,7 +6,7 @@ use crate::authority::Evidence;
 use crate::candidate::Progress;
 use crate::candidate::drain::Drain;
 use crate::cooldown::LastFailover;
-use crate::message::Ack;
+use crate::message::{Ack, Question};
 use crate::name::{Instance, Member, Site};
 use crate::record::Epoch;
 use crate::site::Watch;
@@ -65,6 +65,8 @@ pub struct SiteSeen {
     pub words: BTreeMap<Instance, Heard>,
     /// When a question that rode on an acknowledgement was last answered, and whether with the word to open.
     pub granted: Option<(Boot, bool)>,
+    /// The last question that rode on an acknowledgement and got no answer: it is still outstanding.
+    pub unanswered: Option<Question>,
     /// A push is on its way since.
     pub pushing: Option<Boot>,
     /// When the next push is due.
@@ -169,6 +171,7 @@ impl SiteSeen {
             caught_up_at: None,
             words: BTreeMap::new(),
             granted: None,
+            unanswered: None,
             pushing: None,
             push_due: Boot(0),
             drain: None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bloodraven_api::keys;
 use bloodraven_brain::lease::{Acquired, NewLease};
-use bloodraven_brain::time::Millis;
+use bloodraven_brain::time::{Millis, Wall};
 use bloodraven_operator::world::EventKind;
 use serde_json::json;
 

@@ -91,7 +91,7 @@ impl<S: Servers> Recipient<'_, S> {
 
     async fn read(&self, meant: Option<Uuid>) -> Result<Facts, Outcome> {
         let within = READ_WITHIN.min(self.until.saturating_duration_since(Instant::now()));
-        match self.servers.work(self.server, meant, &Task::Read, within).await {
+        match self.servers.work(self.server, &mut None, meant, &Task::Read, within).await {
             Outcome::Read(facts) => Ok(*facts),
             other => Err(other),
         }

@@ -8,7 +8,7 @@ use super::informer::{self, Network};
 use super::leader::ToLeader;
 use super::sidecar::Line;
 use super::{Common, Shared};
-use crate::servers::Servers;
+use crate::servers::{Server, Servers};
 use crate::tasks::{Owned, own, unless_it_panics};
 use crate::world::World;
 use bloodraven_brain::group::command::Lane;
@@ -30,6 +30,9 @@ const WAITING: usize = 2;
 /// A verb that was given up ends on the server what it began; it has its own bound, and gets this much more.
 const CLEARING: Duration = Duration::from_millis(250);
 
+/// A session that lay idle for longer is not used again.
+const KEPT_FOR: Duration = Duration::from_secs(10);
+
 /// One task.
 #[derive(Debug)]
 pub(super) struct Job {
@@ -37,6 +40,14 @@ pub(super) struct Job {
     pub(super) server: Option<Uuid>,
     pub(super) task: Task,
     pub(super) until: Instant,
+}
+
+/// A lane's session, for the next task: those of a move follow each other at once. An older one may lead nowhere any more,
+/// and would be found out by a task that had to wait for nothing.
+struct Kept<Session> {
+    of: Server,
+    session: Session,
+    used: Instant,
 }
 
 /// Where it is done, and under which epoch.
@@ -97,8 +108,9 @@ async fn work<W: World, S: Servers>(
     inbox: mpsc::Sender<ToLeader>,
     mut jobs: mpsc::Receiver<Job>,
 ) {
+    let mut kept = None;
     while let Some(Job { id, server, task, until }) = jobs.recv().await {
-        let outcome = one(&common, &shared, &place, server, &task, until).await;
+        let outcome = one(&common, &shared, &place, &mut kept, server, &task, until).await;
         if let Outcome::Refused(_) = &outcome {
             shared.reread.notify_one();
         }
@@ -112,10 +124,12 @@ async fn work<W: World, S: Servers>(
     }
 }
 
+#[expect(clippy::too_many_arguments, reason = "a task is done with exactly these")]
 async fn one<W: World, S: Servers>(
     common: &Common<W, S>,
     shared: &Shared,
     place: &Place,
+    kept: &mut Option<Kept<S::Session>>,
     meant: Option<Uuid>,
     task: &Task,
     until: Instant,
@@ -129,9 +143,11 @@ async fn one<W: World, S: Servers>(
         return Outcome::Failed(format!("{site} has no address or no account yet"));
     };
     let left = || until.saturating_duration_since(Instant::now());
+    let fresh = |kept: &mut Kept<S::Session>| kept.of == server && kept.used.elapsed() < KEPT_FOR;
+    let mut session = kept.take_if(fresh).map(|kept| kept.session);
     let work = unless_it_panics(async {
         let Task::Clone { donor, over: Some(over), asked: true } = task else {
-            return common.servers.work(&server, meant, task, left()).await;
+            return common.servers.work(&server, &mut session, meant, task, left()).await;
         };
         let Some(line) = line(common, shared, place) else {
             return Outcome::Failed(format!("{site} has no address of its sidecar yet"));
@@ -141,17 +157,20 @@ async fn one<W: World, S: Servers>(
         match recipient.make_room(meant, over).await {
             Ok((uuid, held)) => {
                 let clone = Task::Clone { donor: donor.clone(), over: Some(Box::new(held)), asked: true };
-                common.servers.work(&server, Some(uuid), &clone, left()).await
+                common.servers.work(&server, &mut None, Some(uuid), &clone, left()).await
             }
             Err(outcome) => outcome,
         }
     });
-    match timeout_at(until + CLEARING, common.leadership.guard(work)).await {
+    let outcome = match timeout_at(until + CLEARING, common.leadership.guard(work)).await {
         Ok(Ok(Some(outcome))) => outcome,
         Ok(Ok(None)) => Outcome::Failed("the task panicked; its effect is unknown".to_owned()),
         Ok(Err(_)) => Outcome::Failed("leadership was lost".to_owned()),
         Err(_) => Outcome::Failed("it took too long; its effect is unknown".to_owned()),
-    }
+    };
+    let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Refused(_));
+    *kept = session.filter(|_| !failed).map(|session| Kept { of: server, session, used: Instant::now() });
+    outcome
 }
 
 /// The way to the site's sidecar.

@@ -128,7 +128,7 @@ impl Servers for FakeServers {
         Ok(Looked { facts: server.facts(), server_id: Some(1), exhausted: false })
     }
 
-    async fn work(&self, at: &Server, meant: Option<Uuid>, task: &Task, _: Duration) -> Outcome {
+    async fn work(&self, at: &Server, _: &mut Option<()>, meant: Option<Uuid>, task: &Task, _: Duration) -> Outcome {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
         let _in_flight = InFlight(Arc::clone(&self.in_flight));
         let server = self.get(at);

@@ -58,6 +58,7 @@ impl Rehearsal {
             inputs: VecDeque::new(),
             unperformed: Vec::new(),
             faults: Faults::default(),
+            writes: Vec::new(),
         }
     }
 

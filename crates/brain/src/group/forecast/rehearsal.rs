@@ -37,6 +37,9 @@ pub(crate) struct Rehearsal {
     /// What goes wrong, by the number of the command.
     #[cfg(test)]
     pub(crate) faults: super::faults::Faults,
+    /// Everything that was ever stored, in order.
+    #[cfg(test)]
+    pub(crate) writes: Vec<Kept>,
 }
 
 /// One site.
@@ -103,6 +106,8 @@ impl Rehearsal {
             unperformed: Vec::new(),
             #[cfg(test)]
             faults: super::faults::Faults::default(),
+            #[cfg(test)]
+            writes: Vec::new(),
         })
     }
 
@@ -197,6 +202,8 @@ impl Rehearsal {
             Command::Load => Input::Loaded(Loaded::Kept(Box::new(self.store.clone()))),
             Command::Save { id, kept } => {
                 self.store = *kept;
+                #[cfg(test)]
+                self.writes.push(self.store.clone());
                 Input::Saved { id, saved: Saved::All }
             }
             Command::Push { to, view } => self.push(to, &view),

@@ -17,26 +17,31 @@ const PASS: Millis = Millis::from_secs(1);
 
 impl Group {
     pub(super) fn draining(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan, out: &mut Step) {
+        if Self::is_granted_to_target(record, planned) {
+            return plan.enter(PlannedPhase::Promoting, |_| {});
+        }
         if !Self::is_ours(record, planned) {
             return plan.fail(now, PlannedReason::SourceCrashed, "authority was moved by another way");
         }
         if planned.source_gtid.is_none() {
-            return self.await_fence(now, record, planned, plan);
+            return self.await_fence(now, record, planned, plan, out);
         }
         let lost = self.source_lost(record, &planned.source);
         self.end_sessions(now, planned, lost, plan, out);
+        self.catch_up(now, planned, out);
     }
 
-    /// The acknowledgement of the revocation is the proof, and carries the set read after the fence.
-    fn await_fence(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan) {
+    /// The acknowledgement of the revocation is the proof, and carries the set read after the fence. What follows from it
+    /// begins while it is being stored: neither a session's end nor a wait decides anything.
+    fn await_fence(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan, out: &mut Step) {
         let Some(source) = Self::source_of(record).cloned() else { return };
         let fenced = self.seen.evidence.acknowledged_fenced(record, &source);
         let executed = self.seen.evidence.heard.get(&source).and_then(|heard| heard.gtid.clone()).filter(|_| fenced);
         if let Some(executed) = executed {
-            return plan.enter(PlannedPhase::Draining, |planned| {
-                planned.source_gtid = Some(executed);
-                planned.drain_started = Some(now.wall);
-            });
+            let fenced = Planned { source_gtid: Some(executed), drain_started: Some(now.wall), ..planned.clone() };
+            self.end_sessions_once(now, &fenced, out);
+            self.catch_up(now, &fenced, out);
+            return plan.enter(PlannedPhase::Draining, |planned| *planned = fenced);
         }
         if fenced || self.source_lost(record, &planned.source) {
             let message = "the source was lost while it was being fenced; the emergency path goes on";
@@ -61,6 +66,12 @@ impl Group {
                 }
             });
         }
+        self.end_sessions_once(now, planned, out);
+    }
+
+    /// One pass, if one is due.
+    fn end_sessions_once(&mut self, now: Now, planned: &Planned, out: &mut Step) {
+        let left = self.planning.sessions.and_then(|(_, left)| left);
         let due = self.planning.sessions.is_none_or(|(at, _)| now.boot >= at + PASS);
         if due
             && !self.is_busy(&planned.source, Lane::Fence)

@@ -18,6 +18,9 @@ impl Group {
         plan: &mut Plan,
         out: &mut Step,
     ) {
+        if Self::is_granted_to_target(record, planned) {
+            return plan.enter(PlannedPhase::Promoting, |_| {});
+        }
         if !Self::is_ours(record, planned) {
             return plan.fail(now, PlannedReason::SourceCrashed, "authority was moved by another way");
         }
@@ -36,7 +39,12 @@ impl Group {
             let message = format!("the target did not catch up within {} s", planned.max_lag_wait.0 / 1000);
             return plan.take_back(PlannedReason::LagTimeout, &message);
         }
-        if let Some(fenced) = &planned.source_gtid {
+        self.catch_up(now, planned, out);
+    }
+
+    /// Waits at the target for what the source had after its fence, a slice of the time, unless the target is known to have it.
+    pub(super) fn catch_up(&mut self, now: Now, planned: &Planned, out: &mut Step) {
+        if let Some(fenced) = planned.source_gtid.as_ref().filter(|_| !self.target_holds(planned)) {
             self.begin(now, &planned.target, Task::WaitFor { set: Box::new(fenced.clone()) }, out);
         }
     }

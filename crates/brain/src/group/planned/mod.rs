@@ -24,6 +24,9 @@ use crate::record::{Cause, Phase, Record};
 use crate::site::State;
 use crate::time::{Boot, Now};
 
+/// Draining, waiting for lag, promoting.
+const IN_ONE_WRITE: usize = 3;
+
 /// What this leader remembers of it: pacing, and what was dealt with already.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Memory {
@@ -49,6 +52,19 @@ impl Group {
             return;
         };
         let (Some(record), true) = (&kept.record, plan.next().planned == kept.planned) else { return };
+        let mut planned = planned.clone();
+        // A phase whose end is known when it is entered is stored together with the next one: every write that is waited for
+        // is a part of the time in which nobody can write. A grant ends it, like everything that changes the record.
+        for _ in 0..IN_ONE_WRITE {
+            self.one_phase(now, record, &planned, plan, out);
+            match &plan.next().planned {
+                Some(next) if goes_on_at_once(planned.phase, next) && !plan.record_changed() => planned = next.clone(),
+                _ => return,
+            }
+        }
+    }
+
+    fn one_phase(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan, out: &mut Step) {
         if self.planning.phase.is_none_or(|(phase, _)| phase != planned.phase) {
             self.planning.phase = Some((planned.phase, now.boot));
             self.planning.sessions = None;
@@ -101,6 +117,12 @@ impl Group {
         record.phase == Phase::Revoking && from_source && begun_for_it
     }
 
+    /// Whether the grant was stored that this plan is for, and the phase beside it was not.
+    fn is_granted_to_target(record: &Record, planned: &Planned) -> bool {
+        let at_target = record.seat.as_ref().is_some_and(|seat| seat.site == planned.target);
+        at_target && matches!(record.cause, Cause::Planned | Cause::OrderedUpdate)
+    }
+
     /// A planned failover to that site would be refused, and why; for the update, which asks first.
     pub(super) fn planned_obstacle(&self, now: Now, kept: &Kept, target: &Site) -> Option<(PlannedReason, String)> {
         self.check_target(now, kept, target, self.spec.planned.max_lag_wait).err()
@@ -125,6 +147,15 @@ impl Plan {
             planned.completed = Some(now.wall);
         });
     }
+}
+
+/// Whether the phase that was just entered is looked at before the one before it is stored: between the fence and the grant.
+fn goes_on_at_once(before: PlannedPhase, next: &Planned) -> bool {
+    let follows = matches!(
+        (before, next.phase),
+        (PlannedPhase::Draining, PlannedPhase::WaitingForLag) | (PlannedPhase::WaitingForLag, PlannedPhase::Promoting)
+    );
+    follows && next.reason.is_none()
 }
 
 fn told(planned: &Planned) -> Notice {

@@ -2,7 +2,7 @@
 
 use crate::group::forecast::Rehearsal;
 use crate::group::input::{Input, PlannedWish, Request, Requests};
-use crate::group::kept::{PlannedPhase, PlannedReason};
+use crate::group::kept::{Kept, PlannedPhase, PlannedReason};
 use crate::group::tests::{running, told, write};
 use crate::group::{Notice, Task};
 use crate::name::Site;
@@ -177,4 +177,67 @@ fn the_story_is_told_in_order() {
         .collect();
     let expected = [Pending, Validating, Draining, Draining, WaitingForLag, Promoting, Resuming, Succeeded];
     assert_eq!(phases, expected);
+}
+
+/// What was stored: the run's phase and the record's.
+fn written(stage: &Rehearsal) -> Vec<(PlannedPhase, Phase)> {
+    let phases = |kept: &Kept| Some((kept.planned.as_ref()?.phase, kept.record.as_ref()?.phase));
+    stage.writes.iter().filter_map(phases).collect()
+}
+
+#[test]
+fn a_target_that_has_everything_is_granted_with_the_second_write_after_the_fence() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    ask(&mut stage, "pdx");
+    assert!(stage.play(MINUTE, is_over));
+    let expected = [
+        (Pending, Phase::Stable),
+        (Validating, Phase::Stable),
+        (Draining, Phase::Revoking),
+        (Draining, Phase::Revoking),
+        (Promoting, Phase::Granting),
+        (Promoting, Phase::Granting),
+        (Promoting, Phase::Stable),
+        (Resuming, Phase::Stable),
+        (Succeeded, Phase::Stable),
+    ];
+    assert!(written(&stage).starts_with(&expected), "{:?}", written(&stage));
+}
+
+#[test]
+fn a_wait_is_stored_before_it_is_waited_for() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    write(&mut stage, "1:11-20");
+    stage.actors.get_mut(&site("pdx")).expect("pdx").refuses = Some(|task| matches!(task, Task::WaitFor { .. }));
+    stage.actors.get_mut(&site("iad")).expect("iad").sessions = 3;
+    ask(&mut stage, "pdx");
+    assert!(stage.play(MINUTE, |stage| outcome(stage).is_some_and(|(phase, _)| phase == WaitingForLag)));
+    let planned = stage.store.planned.clone().expect("a run");
+    assert!(planned.source_gtid.is_some() && planned.lag_wait_started.is_some(), "{planned:?}");
+    assert_eq!(planned.remaining_connections, Some(3), "the time to end sessions was over");
+}
+
+#[test]
+fn a_grant_that_was_stored_without_its_phase_ends_as_the_run_that_it_is() {
+    let mut tried = 0;
+    for (stop, phase) in (0..60).flat_map(|stop| [(stop, Draining), (stop, WaitingForLag)]) {
+        let mut stage = running(&["iad", "pdx", "fra"]);
+        stage.stop_after(stop);
+        ask(&mut stage, "pdx");
+        stage.play(MINUTE, Rehearsal::is_stopped);
+        if at(&stage.store) != Some(Phase::Granting) {
+            continue;
+        }
+        tried += 1;
+        stage.store.planned.as_mut().expect("a run").phase = phase;
+        let mut stage = stage.with_new_leader();
+        assert!(stage.play(MINUTE, is_over), "{stop} {phase:?}: {:?}", stage.group.obstacle);
+        assert_eq!(outcome(&stage), Some((Succeeded, None)), "{stop} {phase:?}");
+        assert_eq!(stage.store.planned.and_then(|planned| planned.transactions_lost), Some(0), "{stop} {phase:?}");
+    }
+    assert!(tried > 4, "{tried}");
+}
+
+fn at(kept: &Kept) -> Option<Phase> {
+    kept.record.as_ref().map(|record| record.phase)
 }
