@@ -3,6 +3,7 @@
 //! In: writes as they end, tenures as they are seen, evidence. Out: a verdict at any time. Must not: grow without bound.
 //! A write that every site has is settled and only counted on; what cannot be settled is kept, up to [`MOST_OPEN`].
 
+use super::hand::Hand;
 use super::judge::{Evidence, Fate, overtaken_by, tenure_of};
 use super::verdict::{Verdict, WrongSide};
 use super::{Gaps, Moment, Outcome, SiteNumber, Tenure, Write};
@@ -50,10 +51,13 @@ pub struct Book {
     /// Of settled writes: the first acknowledgement under each tenure.
     first_settled: BTreeMap<u64, Moment>,
     settled_wrong: u64,
+    settled_by_hand: u64,
     settled_reported: u64,
     wrong_examples: Vec<WrongSide>,
     /// The silences at the front door.
     pub gaps: Gaps,
+    /// When people had opened which server.
+    pub hand: Hand,
 }
 
 impl Book {
@@ -137,15 +141,19 @@ impl Book {
         let mut settled = Vec::new();
         for entry in self.open.values_mut() {
             let wrong = wrong_side(&self.tenures, &first, &entry.write);
-            if let Some(wrong) = wrong {
-                verdict.wrong_side += 1;
-                note(&mut verdict.wrong_side_examples, wrong);
+            match wrong {
+                Some(_) if self.hand.had_opened(&entry.write) => verdict.opened_by_hand += 1,
+                Some(wrong) => {
+                    verdict.wrong_side += 1;
+                    note(&mut verdict.wrong_side_examples, wrong);
+                }
+                None => {}
             }
             let fate = evidence.fate(&entry.write, self.sites);
             entry.reported |= fate == Some(Fate::Reported);
             let missing = match fate {
                 Some(Fate::Everywhere) => {
-                    settled.push((entry.write.id, wrong));
+                    settled.push((entry.write, wrong));
                     continue;
                 }
                 None | Some(Fate::Kept) => continue,
@@ -172,6 +180,7 @@ impl Book {
             refused: self.counts.refused,
             unknown: self.counts.unknown,
             wrong_side: self.settled_wrong,
+            opened_by_hand: self.settled_by_hand,
             wrong_side_examples: self.wrong_examples.clone(),
             reported: self.settled_reported,
             received_and_lost: evidence.received_and_lost(&self.tenures),
@@ -194,13 +203,17 @@ impl Book {
         first
     }
 
-    fn settle(&mut self, settled: Vec<(u64, Option<WrongSide>)>) {
+    fn settle(&mut self, settled: Vec<(Write, Option<WrongSide>)>) {
         let first = self.first_acknowledged();
-        for (id, wrong) in settled {
-            self.open.remove(&id);
-            if let Some(wrong) = wrong {
-                self.settled_wrong += 1;
-                note(&mut self.wrong_examples, wrong);
+        for (write, wrong) in settled {
+            self.open.remove(&write.id);
+            match wrong {
+                Some(_) if self.hand.had_opened(&write) => self.settled_by_hand += 1,
+                Some(wrong) => {
+                    self.settled_wrong += 1;
+                    note(&mut self.wrong_examples, wrong);
+                }
+                None => {}
             }
         }
         self.first_settled = first;

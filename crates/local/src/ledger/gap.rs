@@ -74,6 +74,11 @@ impl Gaps {
         self.last.filter(|_| !self.off).map_or(0, |last| now.since(last))
     }
 
+    /// Whether anything was acknowledged since the load was switched on.
+    pub fn has_begun(&self) -> bool {
+        self.last.is_some()
+    }
+
     /// The stretch since the last mark, the silence that lasts included.
     pub fn latest(&self, now: Moment) -> Option<Gap> {
         self.all(now).pop()

@@ -10,11 +10,14 @@
 //! | lost | acknowledged, and neither on the primary nor in a divergence report |
 //! | received and lost | had reached a later primary while it followed, and is gone |
 //!
+//! What a person lets through by opening a server by hand is counted apart ([`Hand`]): nobody can prevent it.
+//!
 //! Two acknowledgements that cross on their way to the client prove nothing: a write counts as wrong-side only if it was
 //! *sent* after the other one's acknowledgement had arrived.
 
 mod book;
 mod gap;
+pub(crate) mod hand;
 mod judge;
 pub mod lookup;
 mod verdict;
@@ -24,6 +27,7 @@ mod tests;
 
 pub use book::{Book, Counts, Full};
 pub use gap::{Gap, Gaps};
+pub use hand::Hand;
 pub use judge::{Evidence, Reading};
 pub use verdict::{Verdict, WrongSide};
 

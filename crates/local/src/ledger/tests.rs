@@ -143,6 +143,31 @@ fn wrong_side_is_what_was_sent_after_a_newer_tenure_had_acknowledged() {
 }
 
 #[test]
+fn what_a_person_let_through_is_counted_apart_and_only_until_the_server_is_closed() {
+    let mut book = Book::new(3);
+    book.seen(Tenure { number: 2, site: IAD, from: Moment(0) });
+    book.hand.opens(PDX, Moment(1000));
+    for (id, sent) in [(1, 900), (2, 1100), (3, 1500), (4, 1700)] {
+        book.enter(write(id, PDX, sent, sent + 50)).unwrap();
+    }
+    book.enter(write(5, FRA, 1100, 1150)).unwrap();
+    book.hand.closed(PDX, Moment(1600));
+    let told = |verdict: &Verdict| (verdict.wrong_side, verdict.opened_by_hand);
+    let verdict = judge(&mut book, &evidence(IAD, &[]));
+    assert_eq!(told(&verdict), (3, 2), "before, after, and elsewhere is wrong");
+    assert!(!verdict.is_clean() && verdict.to_string().contains("2 by a server that a person had opened"));
+
+    // One that is not closed again is excused for a moment, not for ever.
+    let mut book = Book::new(3);
+    book.seen(Tenure { number: 2, site: IAD, from: Moment(0) });
+    book.hand.opens(PDX, Moment(0));
+    for (id, sent) in [(1, 4_900_000), (2, 5_100_000)] {
+        book.enter(write(id, PDX, sent, sent + 50)).unwrap();
+    }
+    assert_eq!(told(&judge(&mut book, &evidence(IAD, &[]))), (1, 1));
+}
+
+#[test]
 fn a_site_that_got_authority_back_is_right_again() {
     let mut book = moved_once();
     book.enter(write(1, PDX, 11 * SECOND, 11 * SECOND + 1)).unwrap();
@@ -195,10 +220,15 @@ fn the_gap_is_the_longest_silence_at_the_front_door_after_a_mark() {
     acknowledged(&mut book, 1740, true);
     let gap = book.gaps.latest(Moment(1741)).unwrap();
     assert_eq!((gap.after.as_str(), gap.longest_us, gap.over), ("kill mysqld iad", 700, true));
+    assert!(book.gaps.has_begun());
     book.gaps.switched_off();
     assert_eq!(book.gaps.silence(Moment(9000)), 0);
     acknowledged(&mut book, 9000, true);
     assert_eq!(book.gaps.longest(Moment(9001)), 700);
+    book.gaps.switched_on();
+    assert!(!book.gaps.has_begun(), "nobody knows yet whether the door is open");
+    acknowledged(&mut book, 9500, true);
+    assert!(book.gaps.has_begun());
 }
 
 #[test]

@@ -32,7 +32,9 @@ pub struct Verdict {
     pub unknown: u64,
     /// Acknowledged by a site that had no right to. Must be 0.
     pub wrong_side: u64,
-    /// Some of them.
+    /// The same, but by a server that a person had opened by hand a moment before. Nobody can prevent that; it is told.
+    pub opened_by_hand: u64,
+    /// Some of those on the wrong side.
     pub wrong_side_examples: Vec<WrongSide>,
     /// Acknowledged, and found nowhere although everyone who could have it was asked. Must be 0.
     pub lost: u64,
@@ -77,6 +79,9 @@ impl fmt::Display for Verdict {
         write!(f, ", {received_and_lost} received and lost, longest gap {}", Shown(self.longest_gap_us))?;
         if *reported > 0 {
             write!(f, ", {reported} reported as divergent")?;
+        }
+        if self.opened_by_hand > 0 {
+            write!(f, ", {} by a server that a person had opened", self.opened_by_hand)?;
         }
         if *stranded > 0 {
             write!(f, ", {stranded} on a site that does not answer")?;

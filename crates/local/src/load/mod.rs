@@ -122,6 +122,11 @@ impl Load {
         look(&mut lock(&self.shared.book))
     }
 
+    /// What the tasks share, for who looks on after a deed.
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
     /// The totals so far.
     pub fn tally(&self) -> Tally {
         lock(&self.shared.tally).clone()

@@ -68,20 +68,30 @@ fn part(process: &Process) -> Option<(&str, Part)> {
         Process::Mysqld(site) => Some((site, Part::Mysqld)),
         Process::Keeper(site) => Some((site, Part::Keeper)),
         Process::Sidecar(site) => Some((site, Part::Sidecar)),
-        Process::Operator(_) => None,
+        Process::Operator(_) | Process::Leader => None,
     }
 }
 
-fn operator(process: &Process) -> (u8, String) {
-    let Process::Operator(which) = process else { return (u8::MAX, String::new()) };
-    (number(*which), End::Operator(*which).to_string())
+fn operator(scene: &Scene, process: &Process) -> (u8, String) {
+    let which = match process {
+        Process::Operator(which) => *which,
+        // Before anybody was elected, one is as good as the other.
+        _ => leader(scene).unwrap_or(0),
+    };
+    (number(which), End::Operator(which).to_string())
+}
+
+/// Who holds the operators' lease.
+fn leader(scene: &Scene) -> Option<usize> {
+    let holder = scene.local.store().read_lease().ok()??.holder?;
+    operator_named(holder.split('_').next()?)
 }
 
 async fn kill(scene: &Scene, process: &Process) -> Result<(), String> {
     let supervisor = scene.local.supervisor();
     match part(process) {
         Some((site, part)) => supervisor.kill(site, part).await,
-        None => supervisor.kill_operator(operator(process).0).await,
+        None => supervisor.kill_operator(operator(scene, process).0).await,
     }
     .map_err(told)
 }
@@ -93,7 +103,7 @@ async fn hold(scene: &Scene, process: &Process) -> Result<(), String> {
         mark(scene, site, if part == Part::Sidecar { SIDECAR_HELD } else { HELD }, true);
         return Ok(());
     }
-    let (which, name) = operator(process);
+    let (which, name) = operator(scene, process);
     supervisor.hold_operator(which).await.map_err(told)?;
     mark(scene, &name, HELD, true);
     Ok(())
@@ -106,7 +116,7 @@ async fn release(scene: &Scene, process: &Process) -> Result<(), String> {
         mark(scene, site, if part == Part::Sidecar { SIDECAR_HELD } else { HELD }, false);
         return Ok(());
     }
-    let (which, name) = operator(process);
+    let (which, name) = operator(scene, process);
     supervisor.start_operator(which).await.map_err(told)?;
     for how in [HELD, STOPPED] {
         mark(scene, &name, how, false);
@@ -121,7 +131,7 @@ async fn pause(scene: &Scene, process: &Process) -> Result<(), String> {
         mark(scene, site, if part == Part::Sidecar { SIDECAR_PAUSED } else { PAUSED }, true);
         return Ok(());
     }
-    let (which, name) = operator(process);
+    let (which, name) = operator(scene, process);
     supervisor.pause_operator(which).await.map_err(told)?;
     mark(scene, &name, PAUSED, true);
     Ok(())
@@ -133,7 +143,7 @@ async fn resume(scene: &Scene, process: &Process) -> Result<(), String> {
         mark(scene, site, if part == Part::Sidecar { SIDECAR_PAUSED } else { PAUSED }, false);
         return supervisor.resume(site, part).await.map_err(told);
     }
-    let (which, name) = operator(process);
+    let (which, name) = operator(scene, process);
     mark(scene, &name, PAUSED, false);
     supervisor.resume_operator(which).await.map_err(told)
 }

@@ -6,14 +6,21 @@
 use super::deeds::{APPLIER, mark};
 use super::scene::Scene;
 use crate::ledger::lookup::TABLE;
+use crate::ledger::{SiteNumber, hand};
+use crate::load::now;
 use crate::script::Deed;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, OptsBuilder};
+use std::future::Future;
+use std::sync::PoisonError;
 use std::time::Duration;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, interval, timeout};
 
 /// A person's statement on this machine; longer ones are a server that stands still.
 const STATEMENT: Duration = Duration::from_secs(10);
+
+/// How often a server that was opened by hand is looked at until it is closed.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A server that is closed again and again while somebody writes: so long it is opened again.
 const PERSISTENT: Duration = Duration::from_secs(20);
@@ -38,10 +45,14 @@ const PREPARE: [&str; 2] = [
 
 pub(super) async fn perform(scene: &Scene, site: &str, deed: &Deed) -> Result<(), String> {
     match deed {
-        Deed::Open => say(&mut root(scene, site).await?, OPEN).await,
+        Deed::Open => opening(scene, site, async { say(&mut root(scene, site).await?, OPEN).await }).await,
         Deed::Fence => say(&mut root(scene, site).await?, "SET GLOBAL super_read_only = ON").await,
-        Deed::Write(count) => write(scene, site, *count, "SET SESSION gtid_next = 'AUTOMATIC'").await,
-        Deed::WriteTagged(count) => write(scene, site, *count, "SET SESSION gtid_next = 'AUTOMATIC:people'").await,
+        Deed::Write(count) => {
+            opening(scene, site, write(scene, site, *count, "SET SESSION gtid_next = 'AUTOMATIC'")).await
+        }
+        Deed::WriteTagged(count) => {
+            opening(scene, site, write(scene, site, *count, "SET SESSION gtid_next = 'AUTOMATIC:people'")).await
+        }
         Deed::LockTables(time) => lock(scene, site, &format!("LOCK TABLES {NOTES} WRITE"), *time).await,
         Deed::BlockApplier(time) => lock(scene, site, &format!("LOCK TABLES {TABLE} READ"), *time).await,
         Deed::LongUpdate(time) => long_update(scene, site, *time).await,
@@ -68,10 +79,36 @@ const OPEN: &str = "SET GLOBAL read_only = OFF";
 
 /// Root at the server's own machine.
 async fn root(scene: &Scene, site: &str) -> Result<Conn, String> {
+    connect(root_options(scene, site)?).await
+}
+
+fn root_options(scene: &Scene, site: &str) -> Result<OptsBuilder, String> {
     let path = scene.local.store().path("secrets").join("root").join("password");
     let password = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let socket = scene.local.socket(site).display().to_string();
-    connect(OptsBuilder::default().socket(Some(socket)).user(Some("root")).pass(Some(password.trim().to_owned()))).await
+    Ok(OptsBuilder::default().socket(Some(socket)).user(Some("root")).pass(Some(password.trim().to_owned())))
+}
+
+/// Does something that opens this server by hand. The book is told before, and somebody looks until it is closed again.
+async fn opening<T>(scene: &Scene, site: &str, deed: impl Future<Output = T>) -> T {
+    let number = scene.names.iter().position(|name| name == site).and_then(|at| u8::try_from(at).ok());
+    let (Some(number), Ok(options)) = (number.map(SiteNumber), root_options(scene, site)) else { return deed.await };
+    scene.load.book(|book| book.hand.opens(number, now()));
+    let done = deed.await;
+    let shared = scene.load.shared();
+    scene.guests.lock().await.spawn(async move {
+        let mut every = interval(LOOK);
+        let closes = async {
+            while read_closed(options.clone()).await != Ok(true) {
+                every.tick().await;
+            }
+        };
+        // One that is not closed by then is not excused any longer; the book knows.
+        if timeout(Duration::from_micros(hand::MOST), closes).await.is_ok() {
+            shared.book.lock().unwrap_or_else(PoisonError::into_inner).hand.closed(number, now());
+        }
+    });
+    done
 }
 
 /// An application at the server's ordinary port.
@@ -123,10 +160,15 @@ async fn say(connection: &mut Conn, statement: &str) -> Result<(), String> {
 
 /// Whether the server says of itself that it is read-only for everyone.
 pub(super) async fn is_closed(scene: &Scene, site: &str) -> Result<(), String> {
-    let mut connection = root(scene, site).await?;
+    let closed = read_closed(root_options(scene, site)?).await?;
+    if closed { Ok(()) } else { Err(format!("{site} is not closed")) }
+}
+
+async fn read_closed(options: OptsBuilder) -> Result<bool, String> {
+    let mut connection = connect(options).await?;
     let answer = timeout(STATEMENT, connection.query_first("SELECT @@super_read_only")).await;
     let found: Option<bool> = answer.map_err(|_| "no answer".to_owned())?.map_err(|error| error.to_string())?;
-    if found == Some(true) { Ok(()) } else { Err(format!("{site} is not closed")) }
+    Ok(found == Some(true))
 }
 
 /// Writes rows, one transaction each, and opens the server as often as somebody closes it.

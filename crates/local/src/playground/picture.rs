@@ -176,6 +176,7 @@ impl Picture {
             planned: self.planned.as_ref().map(|planned| (planned.phase.clone(), planned.reason.clone())),
             gap: Duration::from_millis(self.load.gap_ms),
             degraded: self.degraded.clone(),
+            proof: self.authority.proof.clone(),
         }
     }
 }

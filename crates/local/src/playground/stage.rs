@@ -25,6 +25,8 @@ impl Stage for Scene {
     fn seen(&self) -> Seen {
         super::watch::look(self);
         let (silence, gap) = self.silences(now());
+        // Nothing was written since the load began: nobody knows yet whether the door is open.
+        let silence = if self.load.book(|book| book.gaps.has_begun()) { silence } else { u64::MAX };
         let moves = self.load.book(|book| book.moves());
         let model = self.model();
         let mut picture = model.picture.clone();

@@ -27,6 +27,8 @@ pub enum Process {
     Sidecar(String),
     /// An operator, counted from 0.
     Operator(usize),
+    /// The operator that leads when it is done.
+    Leader,
 }
 
 /// See above.
@@ -133,6 +135,7 @@ impl fmt::Display for Process {
             Self::Keeper(site) => write!(f, "keeper {site}"),
             Self::Sidecar(site) => write!(f, "sidecar {site}"),
             Self::Operator(number) => write!(f, "operator-{number}"),
+            Self::Leader => write!(f, "leader"),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{Expect, What};
 
 pub(super) fn expect(words: &mut Words<'_>) -> Result<What, String> {
     let expect = match words
-        .next("primary, no-primary, failovers, site, divergence, degraded, planned, ledger or gap")?
+        .next("primary, no-primary, failovers, site, divergence, degraded, proof, planned, ledger or gap")?
     {
         "primary" if words.takes("not") => Expect::PrimaryNot(words.site()?),
         "primary" => Expect::Primary(words.site()?),
@@ -17,6 +17,7 @@ pub(super) fn expect(words: &mut Words<'_>) -> Result<What, String> {
         "site" => site(words)?,
         "divergence" => words.exactly("exact").map(|()| Expect::DivergenceExact)?,
         "degraded" => Expect::Degraded(words.next("a reason")?.to_owned()),
+        "proof" => proof(words)?,
         "planned" => {
             let ending = match words.next("succeeded or failed")? {
                 "succeeded" => "Succeeded",
@@ -33,7 +34,7 @@ pub(super) fn expect(words: &mut Words<'_>) -> Result<What, String> {
         }
         other => {
             return Err(format!(
-                "`{other}` cannot be expected; write primary <site>, no-primary, failovers <n>, site <site> following, divergence exact, degraded <reason>, planned succeeded, ledger clean or gap under <time>"
+                "`{other}` cannot be expected; write primary <site>, no-primary, failovers <n>, site <site> following, divergence exact, degraded <reason>, proof <kind>, planned succeeded, ledger clean or gap under <time>"
             ));
         }
     };
@@ -41,6 +42,13 @@ pub(super) fn expect(words: &mut Words<'_>) -> Result<What, String> {
         return Ok(What::ExpectFor(expect, words.time()?));
     }
     Ok(What::Expect(expect, within(words, WITHIN)?))
+}
+
+fn proof(words: &mut Words<'_>) -> Result<Expect, String> {
+    let kinds = ["FencedBySidecar", "ProcessEnded", "LeaseExpired", "Assumed"];
+    let word = words.next("a kind of proof")?;
+    let known = kinds.contains(&word).then(|| Expect::Proof(word.to_owned()));
+    known.ok_or_else(|| format!("`{word}` is no proof; write {}", kinds.join(", ")))
 }
 
 fn site(words: &mut Words<'_>) -> Result<Expect, String> {

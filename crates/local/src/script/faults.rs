@@ -39,9 +39,9 @@ pub(super) fn fault(verb: &str, words: &mut Words<'_>) -> Result<What, String> {
         }
         "kill" => Act::Kill(words.process()?),
         "hold" => Act::Hold(words.process()?),
-        "release" => Act::Release(words.process()?),
+        "release" => Act::Release(named(words.process()?)?),
         "pause" => Act::Pause(still(words.process()?)?),
-        "resume" => Act::Resume(still(words.process()?)?),
+        "resume" => Act::Resume(named(still(words.process()?)?)?),
         "stop" => Act::Stop(startable(words.end_point()?)?),
         "start" => Act::Start(startable(words.end_point()?)?),
         "kill-pod" => Act::KillPod(words.site()?),
@@ -150,6 +150,14 @@ fn still(process: Process) -> Result<Process, String> {
     }
 }
 
+/// What comes back: who led when it went may not lead any more.
+fn named(process: Process) -> Result<Process, String> {
+    match process {
+        Process::Leader => Err("the leader is whoever leads; write operator-0 or operator-1, or heal".to_owned()),
+        process => Ok(process),
+    }
+}
+
 fn moment(words: &mut Words<'_>) -> Result<Moment, String> {
     let planned = ["Pending", "Validating", "Draining", "WaitingForLag", "Promoting", "Resuming"];
     Ok(match words.next("revoked, granted, opened or a phase of a planned failover")? {
@@ -168,7 +176,7 @@ fn moment(words: &mut Words<'_>) -> Result<Moment, String> {
 fn victim(words: &mut Words<'_>) -> Result<Act, String> {
     let verb = words.next("operator, or a fault")?;
     if verb == "operator" {
-        return Ok(Act::Kill(Process::Operator(0)));
+        return Ok(Act::Kill(Process::Leader));
     }
     match fault(verb, words)? {
         What::Act(act) => Ok(act),

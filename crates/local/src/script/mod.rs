@@ -224,6 +224,8 @@ pub enum Expect {
     DivergenceExact,
     /// The group says that it suffers from that.
     Degraded(String),
+    /// The last move began with that proof that the holder before had let go.
+    Proof(String),
     /// A planned failover ended so; with the reason, if one is named.
     Planned(String, Option<String>),
     /// The ledger owes nothing.

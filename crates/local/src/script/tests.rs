@@ -59,6 +59,7 @@ fn every_deed_is_read_as_it_is_printed() {
     let rows = [
         Act::Kill(Process::Keeper("iad".into())),
         Act::Hold(Process::Mysqld("pdx".into())),
+        Act::Hold(Process::Leader),
         Act::Release(Process::Mysqld("pdx".into())),
         Act::Stop(End::Site("pdx".into())),
         Act::Start(End::Site("pdx".into())),
@@ -102,7 +103,7 @@ fn every_deed_is_read_as_it_is_printed() {
         assert_eq!(found, Some(What::Act(act.clone())), "{act}");
     }
     let ambush = whats("load on\nambush revoked operator\nambush Draining kill mysqld iad");
-    assert_eq!(ambush[1], What::Ambush(Moment::Revoked, Act::Kill(Process::Operator(0))));
+    assert_eq!(ambush[1], What::Ambush(Moment::Revoked, Act::Kill(Process::Leader)));
     let kill = Act::Kill(Process::Mysqld("iad".into()));
     assert_eq!(ambush[2], What::Ambush(Moment::Planned("Draining".into()), kill));
 }
@@ -120,6 +121,8 @@ fn what_is_wrong_is_refused_with_its_line_and_reason() {
         ("cut iad store", "line 1: the store is a folder here: no link leads to it"),
         ("kill operator-1", "line 1: there is one operator only; write `operators 2` first"),
         ("heal now", "line 1: `now` is too much"),
+        ("release leader", "line 1: the leader is whoever leads; write operator-0 or operator-1, or heal"),
+        ("expect proof none", "line 1: `none` is no proof; write FencedBySidecar, ProcessEnded, LeaseExpired, Assumed"),
         ("kill", "line 1: expected mysqld, keeper, sidecar or an operator, found the end of the line"),
         ("kill iad", "line 1: `iad` is not a process; write mysqld, keeper or sidecar before a site"),
         ("sites 9", "line 1: 9 is not a number of sites from 2 to 5"),
@@ -270,7 +273,7 @@ async fn a_run_waits_for_what_is_expected_and_ends_with_the_ledger() {
     let outcome = play(text, &puppets).await;
     assert_eq!(outcome.failed, None);
     let asked = puppets.asked.lock().unwrap().clone();
-    assert_eq!(asked, ["load true", "Granted kill operator-0", "kill mysqld iad", "load false"]);
+    assert_eq!(asked, ["load true", "Granted kill leader", "kill mysqld iad", "load false"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -295,6 +298,11 @@ async fn what_does_not_come_true_ends_the_run_and_is_named() {
         (always(picture("iad")), "expect no-primary for 2s", "iad writes".into()),
         (always(picture("iad")), "expect failovers 1 within 1s", "not within 1 s: 0 failovers".into()),
         (always(late), "expect gap under 500ms within 0s", "not within 0 s: a gap of 700 ms".into()),
+        (
+            always(Seen { proof: "LeaseExpired".into(), ..picture("iad") }),
+            "expect proof FencedBySidecar within 1s",
+            "not within 1 s: the proof is `LeaseExpired`".into(),
+        ),
         (
             always(planned),
             "expect planned failed because TargetUnhealthy within 1s",

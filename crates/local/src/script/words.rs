@@ -98,13 +98,14 @@ impl<'a> Words<'a> {
         if from == to { Err("a link has two ends".to_owned()) } else { Ok((from, to)) }
     }
 
-    /// `mysqld iad`, `mysqld at iad`, `operator`.
+    /// `mysqld iad`, `mysqld at iad`, `operator`, `leader`.
     pub(super) fn process(&mut self) -> Result<Process, String> {
         let word = self.next("mysqld, keeper, sidecar or an operator")?;
         let kind: fn(String) -> Process = match word {
             "mysqld" => Process::Mysqld,
             "keeper" => Process::Keeper,
             "sidecar" => Process::Sidecar,
+            "leader" => return Ok(Process::Leader),
             other => match self.named(other)? {
                 End::Operator(number) => return Ok(Process::Operator(number)),
                 _ => return Err(format!("`{other}` is not a process; write mysqld, keeper or sidecar before a site")),

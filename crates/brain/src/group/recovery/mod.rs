@@ -22,6 +22,7 @@ use super::save::Plan;
 use super::{Group, Notice, Step};
 use crate::candidate::drain::{Applier, Receiver};
 use crate::name::Site;
+use crate::record::Epoch;
 use crate::time::{Boot, Millis, Now};
 use bloodraven_gtid::GtidSet;
 use std::collections::BTreeMap;
@@ -44,8 +45,8 @@ struct Remembered {
     asked: Option<probe::Asked>,
     /// The last comparison that was.
     verdict: Option<Verdict>,
-    /// When it was last attached or pointed, and to whom.
-    attempt: Option<(Boot, Site)>,
+    /// When it was last attached or pointed, and under which tenure.
+    attempt: Option<(Boot, Epoch)>,
     /// The reading upon which threads were last started or stopped; the next one waits for a newer reading.
     acted_on: Option<Boot>,
 }
@@ -138,13 +139,13 @@ impl Group {
         self.attempt(now, footing, site, task, out);
     }
 
-    /// Paced for each primary: a site that was pointed to the last one does not wait before it follows the next.
+    /// Paced for each tenure: a site that was pointed to one primary does not wait before it follows the next, also when
+    /// authority went there and back.
     fn attempt(&mut self, now: Now, footing: &Footing, site: &Site, task: Task, out: &mut Step) {
-        let primary = &footing.primary.site;
-        let last = self.recovering.sites.get(site).and_then(|known| known.attempt.as_ref());
-        let due = last.is_none_or(|(at, to)| to != primary || now.boot >= *at + RETRY);
+        let last = self.recovering.sites.get(site).and_then(|known| known.attempt);
+        let due = last.is_none_or(|(at, tenure)| tenure != footing.tenure || now.boot >= at + RETRY);
         if due && self.may_change(now, site) && self.begin(now, site, task, out) {
-            self.recovering.sites.entry(site.clone()).or_default().attempt = Some((now.boot, primary.clone()));
+            self.recovering.sites.entry(site.clone()).or_default().attempt = Some((now.boot, footing.tenure));
         }
     }
 
