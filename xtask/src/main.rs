@@ -4,6 +4,7 @@
 //! is started from here as a process of its own, built into the user's cache folder (see [`workshop`]).
 
 mod cluster;
+mod mutants;
 mod play;
 mod run;
 mod suite;
@@ -29,6 +30,7 @@ cargo xtask <word>
   bench failover     faults and moves of whole groups with real servers, into docs/performance.md [--trials N] [--only ROW]
   model [--deep]     exhaustive searches over the brain's own functions: minutes, or hours
   teeth              every rule is taken away in turn, and a test or a search has to notice
+  mutants [module]   one expression of the brain is changed at a time, and its unit tests have to notice: hours
   fuzz <target> <s>  fuzz a target for so many seconds: gtid_set
   help               this page
 
@@ -76,6 +78,7 @@ fn dispatch(words: &[String]) -> Result<()> {
         "testbed" => testbed(&Workshop::open()?, rest),
         "bench" => bench(&Workshop::open()?, rest),
         "teeth" => teeth::run(&Workshop::open()?),
+        "mutants" => mutants::run(&Workshop::open()?, rest),
         "model" => model(&Workshop::open()?, rest),
         "fuzz" => fuzz(&Workshop::open()?, rest),
         other => Err(UnknownWord(other.to_owned()).into()),

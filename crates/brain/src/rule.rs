@@ -207,6 +207,7 @@ rules! {
     CandidateReachable: 7, Plain, "a candidate is reachable";
     CandidateFenced: 7, Plain, "a candidate is fenced";
     CandidateFree: 7, Plain, "a candidate is not blocked or being cloned";
+    CopyIsWhole: 7, Plain, "a copy that follows nobody yet is a candidate only if it is one of the last primary";
     CandidateReturned: 7, Plain, "the last holder is a candidate again once it answered often enough";
     CandidateHasData: 7, Plain, "an empty site is no candidate where data are known to exist";
     FreshestWins: 7, Plain, "a strict superset wins over any priority";

@@ -55,6 +55,10 @@ pub(super) fn check<'a>(choice: &Choice<'_>, candidate: &'a Candidate) -> Result
     if !holds(Rule::CandidateHasData, has_data) {
         return Err(Refusal::Empty);
     }
+    let is_copy = candidate.busy == Some(Busy::Copied);
+    if is_copy && !holds(Rule::CopyIsWhole, is_whole_copy(choice, data)) {
+        return Err(Refusal::Busy(Busy::Copied));
+    }
     let holds = match candidate.drain {
         Progress::Pending | Progress::Done => data.held(),
         Progress::GaveUp(_) => data.executed.clone(),
@@ -72,7 +76,8 @@ fn standing(candidate: &Candidate) -> Result<&Instance, Refusal> {
     if !holds(Rule::CandidateFenced, candidate.fenced && candidate.state == State::ReadOnly) {
         return Err(Refusal::NotFenced);
     }
-    if let Some(work) = candidate.busy.filter(|_| !off(Rule::CandidateFree)) {
+    // A copy that is complete is judged by what it holds.
+    if let Some(work) = candidate.busy.filter(|work| *work != Busy::Copied && !off(Rule::CandidateFree)) {
         return Err(Refusal::Busy(work));
     }
     match &candidate.sidecar {
@@ -80,6 +85,14 @@ fn standing(candidate: &Candidate) -> Result<&Instance, Refusal> {
         Sidecar::NotListed => Err(Refusal::SidecarNotListed),
         Sidecar::Listed(instance) => Ok(instance),
     }
+}
+
+/// A complete copy that was never compared with the primary: its donor may have been another one. It is one of the last
+/// primary if it has all that this one began with, and beyond that nothing but what this one wrote.
+fn is_whole_copy(choice: &Choice<'_>, data: &Data) -> bool {
+    let held = data.held();
+    let since = held.subtract(choice.last_promotion);
+    held.contains(choice.last_promotion) && since.uuids().all(|uuid| Some(uuid) == choice.last_primary)
 }
 
 /// The site that had authority last is a candidate again once it has answered for a while: it has the freshest data.
@@ -102,6 +115,7 @@ impl fmt::Display for Refusal {
             Self::SidecarNotListed => f.write_str("its instance is not listed yet"),
             Self::Busy(Busy::RecoveryBlocked) => f.write_str("it has divergent transactions"),
             Self::Busy(Busy::Cloning) => f.write_str("it is being cloned"),
+            Self::Busy(Busy::Copied) => f.write_str("its copy has not been compared with a primary"),
             Self::Busy(Busy::Restoring) => f.write_str("a restore works on it"),
             Self::JustReturned { answers, needed } => write!(f, "it came back {answers} of {needed} polls ago"),
             Self::SetsUnknown => f.write_str("its GTID sets are unknown"),

@@ -64,6 +64,8 @@ pub enum Busy {
     RecoveryBlocked,
     /// It is being overwritten by a clone.
     Cloning,
+    /// A clone into it is complete, and it does not follow yet: it is promoted if the copy is whole.
+    Copied,
     /// A restore works on it.
     Restoring,
 }

@@ -47,6 +47,7 @@ fn candidate(text: &str) -> Candidate {
             "silent" => candidate.sidecar = Sidecar::Silent,
             "unlisted" => candidate.sidecar = Sidecar::NotListed,
             "blocked" => candidate.busy = Some(Busy::RecoveryBlocked),
+            "copied" => candidate.busy = Some(Busy::Copied),
             "cloning" => candidate.busy = Some(Busy::Cloning),
             "restoring" => candidate.busy = Some(Busy::Restoring),
             "once" => candidate.answers = 1,
@@ -271,4 +272,28 @@ fn the_old_holder_is_a_candidate_again_and_its_freshest_data_win() {
     check(&GIVEN, "old a1-12 twice | pdx a1-9", "old by strict superset");
     check(&GIVEN, "old a1-12 blocked | pdx a1-9", "pdx by only candidate");
     check(&GIVEN, "pdx a1-9 once", "pdx by only candidate");
+}
+
+#[test]
+fn c_49_a_complete_copy_that_follows_nobody_is_promoted_if_it_is_one_of_the_last_primary() {
+    let moved = Given { last_promotion: "a1-9,b1-3", last: Some('b'), known: "ab", ..GIVEN };
+    check(&moved, "iad a1-9,b1-7 copied", "iad by only candidate");
+    // all that was received counts, too
+    check(&moved, "iad a1-9,b1 +b2-7 copied", "iad by only candidate");
+    // it lacks what the last primary began with
+    check(&moved, "iad a1-8,b1-7 copied", "nobody");
+    // its donor was an earlier primary, with a write that the last one lacked
+    check(&moved, "iad a1-10,b1-7 copied", "nobody");
+    check(&moved, "iad a1-9,b1-7,c1 copied", "nobody");
+    // who the last primary was is not known
+    check(&Given { last: None, ..moved }, "iad a1-9,b1-7 copied", "nobody");
+    // the freshest wins as ever
+    check(&moved, "iad a1-9,b1-7 copied | pdx a1-9,b1-8", "pdx by strict superset");
+    check(&moved, "iad a1-9,b1-9 copied | pdx a1-9,b1-8", "iad by strict superset");
+    // nothing else is forgiven
+    check(&moved, "iad a1-9,b1-7 copied silent", "nobody");
+    check(&moved, "iad a1-9,b1-7 copied half-open", "nobody");
+    check(&moved, "iad a1-9,b1-7 cloning", "nobody");
+    let Decision { refused, .. } = decide(&moved, "iad a1-10,b1-7 copied");
+    assert_eq!(refused, [(Site::new("iad"), Refusal::Busy(Busy::Copied))]);
 }

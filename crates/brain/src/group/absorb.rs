@@ -29,7 +29,6 @@ impl Group {
             Input::Spec(spec) => self.take_spec(*spec),
             Input::Loaded(loaded) => self.loaded(now, loaded, out),
             Input::Saved { id, saved } => self.saved(now, id, saved, out),
-            Input::Foreign { epoch } => self.found_foreign(epoch),
             Input::Polled { site, began_under, saw } => self.polled(now, &site, began_under, saw, out),
             Input::Heard(word) => self.heard(now, *word, out),
             Input::PushFailed { to } => self.push_failed(now, &to),

@@ -33,12 +33,6 @@ pub enum Input {
         /// How.
         saved: Saved,
     },
-    /// Somebody else wrote what is kept, or the store went back in time: what stands there is neither what this leader
-    /// read nor what it stored last. The next write goes on top of it.
-    Foreign {
-        /// The epoch of the record that stands there; none: there is no record.
-        epoch: Option<Epoch>,
-    },
     /// A poll of a site ended.
     Polled {
         /// Which site.

@@ -72,8 +72,6 @@ pub struct Group {
     saving: Option<Saving>,
     /// What was to be stored with the record, and was not.
     owed: Option<Box<Kept>>,
-    /// What is known is stored again: something older stands there.
-    rewrites: bool,
     /// Nothing is stored before this moment: the last attempt failed.
     save_not_before: Boot,
     /// Tasks without an answer.
@@ -190,7 +188,6 @@ impl Group {
             leads_until: None,
             saving: None,
             owed: None,
-            rewrites: false,
             save_not_before: Boot(0),
             work: BTreeMap::new(),
             next_id: 0,

@@ -1,15 +1,16 @@
 //! Nobody may write: find the proof, drain, choose, give.
 
+use super::cloning::finish_copy;
 use super::command::Task;
 use super::granting::READ_AGAIN;
-use super::kept::CloneKept;
+use super::kept::{ClonePhase, Recovery, SiteKept};
 use super::save::Plan;
 use super::seen::DrainSeen;
 use super::writers::SIDECAR_FIRST;
 use super::{Group, Kept, Notice, Obstacle, Step};
 use crate::authority::{self, Release};
 use crate::candidate::drain::{BOUND, Drain, Replica, Step as DrainStep};
-use crate::candidate::{self, Busy, Candidate, Choice, Chosen, Decision, Progress, Sidecar};
+use crate::candidate::{self, Busy, Candidate, Choice, Chosen, Data, Decision, Progress, Sidecar};
 use crate::cooldown::{self, Reach};
 use crate::name::{Member, Site};
 use crate::record::{Cause, Holder, Phase, Record};
@@ -288,15 +289,13 @@ impl Group {
                 Some(_) => Sidecar::NotListed,
             };
             let kept = kept.site(site);
-            let cloning = kept.clone.as_ref().is_some_and(CloneKept::holds_the_site);
-            let blocked = (kept.recovery == super::kept::Recovery::Blocked).then_some(Busy::RecoveryBlocked);
             Some(Candidate {
                 site: site.clone(),
                 role: spec.role,
                 state: seen.watch.state,
                 fenced: seen.watch.is_fenced(),
                 sidecar,
-                busy: if cloning { Some(Busy::Cloning) } else { blocked },
+                busy: busy(&kept, seen.facts.as_ref().and_then(|facts| facts.data.as_ref())),
                 answers: seen.watch.answers,
                 data: seen.facts.as_ref().and_then(|facts| facts.data.clone()),
                 drain: self.drain_of(record, site),
@@ -403,6 +402,18 @@ impl Group {
         for (site, set) in given_up {
             kept.site_mut(&site).divergent = set;
         }
+        finish_copy(plan, &target.site);
+    }
+}
+
+/// The work that keeps a site from being promoted. What a site had before it was emptied for a copy says nothing of the copy.
+fn busy(kept: &SiteKept, data: Option<&Data>) -> Option<Busy> {
+    let copied = kept.clone.as_ref().is_some_and(|clone| clone.phase == ClonePhase::SetupReplication);
+    let clear = data.is_some_and(|data| data.held().is_disjoint(&kept.divergent));
+    match kept.clone.as_ref().filter(|clone| clone.holds_the_site()) {
+        Some(_) if copied && clear => Some(Busy::Copied),
+        Some(_) => Some(Busy::Cloning),
+        None => (kept.recovery == Recovery::Blocked).then_some(Busy::RecoveryBlocked),
     }
 }
 

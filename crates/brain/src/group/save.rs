@@ -4,7 +4,7 @@ use super::command::{Command, SaveId};
 use super::input::{Loaded, Saved};
 use super::{Group, Kept, Notice, Step, Stored};
 use crate::cooldown::LastFailover;
-use crate::record::{Epoch, Record};
+use crate::record::Record;
 use crate::time::{Boot, Millis, Now};
 use std::sync::Arc;
 
@@ -104,9 +104,7 @@ impl Group {
     /// Stores the plan, unless it is what is stored already.
     pub(super) fn save(&mut self, plan: Plan, out: &mut Step) {
         let Plan { kept, next, notices } = plan;
-        let rewrites = std::mem::take(&mut self.rewrites);
-        let next = next.or_else(|| rewrites.then(|| Box::new(Kept::clone(&kept))));
-        let Some(next) = next.filter(|next| rewrites || **next != *kept) else {
+        let Some(next) = next.filter(|next| **next != *kept) else {
             return out.notices.extend(notices);
         };
         let id = SaveId(self.take_id());
@@ -138,17 +136,6 @@ impl Group {
                 self.stored = Stored::Unknown(None);
                 self.save_not_before = now.boot + RETRY;
             }
-        }
-    }
-
-    /// Somebody else wrote what is kept. An older record is overwritten from memory: it was put back by a human, or the store
-    /// went back in time. Anything else is read again, for another leader may have written it.
-    pub(super) fn found_foreign(&mut self, epoch: Option<Epoch>) {
-        let Some(kept) = self.kept().filter(|_| self.saving.is_none()) else { return };
-        if epoch.unwrap_or(0) < kept.epoch() {
-            self.rewrites = true;
-        } else {
-            self.stored = Stored::Unknown(None);
         }
     }
 

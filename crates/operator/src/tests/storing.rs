@@ -168,3 +168,41 @@ async fn a_copy_that_says_more_than_is_known_is_never_overwritten() {
     assert_eq!(bed.world.object(&orders())["metadata"]["annotations"][COPY], json!("{"));
     operator.end().await;
 }
+
+/// The stored entry of that site.
+fn entry(bed: &Bed, site: &str) -> serde_json::Value {
+    let status = status(bed);
+    let sites = status["sites"].as_array().cloned().unwrap_or_default();
+    sites.into_iter().find(|entry| entry["name"] == site).unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_divergence_that_a_copy_of_the_same_epoch_knows_nothing_of_is_reported_again() {
+    let set = |text: &str| text.parse::<bloodraven_gtid::GtidSet>().expect("a set");
+    let (ours, theirs) = ("00000001-0000-4000-8000-000000000000:1-5", "00000002-0000-4000-8000-000000000000:1-3");
+    let bed = Bed::new(&["iad", "pdx", "fra"]).await;
+    let operator = operate(&bed, "one").await;
+    assert_eq!(writer(&bed, None).await, "iad");
+    let follows = |site: &str| bed.servers.change(site, |server| server.runs);
+    until("all follow", async || (follows("pdx") && follows("fra")).then_some(())).await;
+    for site in ["iad", "pdx", "fra"] {
+        bed.servers.change(site, |server| server.executed = set(ours));
+    }
+    let epoch = status(&bed)["authority"]["epoch"].clone();
+    let (before, object) = (status(&bed), bed.world.object(&orders()));
+    let annotations = object["metadata"]["annotations"].clone();
+    bed.servers.change("pdx", |server| {
+        (server.executed, server.source, server.runs) = (set(&format!("{ours},{theirs}")), None, false);
+    });
+    let reported = async || (entry(&bed, "pdx")["divergentGtid"] == theirs).then_some(());
+    until("it is reported", reported).await;
+    assert_eq!(status(&bed)["authority"]["epoch"], epoch, "the copy is of the same epoch");
+    bed.world.edit(&orders(), |object| {
+        (object["status"], object["metadata"]["annotations"]) = (before, annotations);
+    });
+    assert_ne!(entry(&bed, "pdx")["divergentGtid"], theirs, "the copy knows nothing of it");
+    until("it is reported again", reported).await;
+    assert_eq!(entry(&bed, "pdx")["recoveryState"], "RecoveryBlocked");
+    assert!(!follows("pdx"), "never attached");
+    operator.end().await;
+}

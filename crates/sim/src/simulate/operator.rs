@@ -9,6 +9,7 @@ use super::world::World;
 use bloodraven_brain::fence;
 use bloodraven_brain::fence::Source;
 use bloodraven_brain::group::input::{Estate, Loaded, Rollout, Saved, Saw, Shown};
+use bloodraven_brain::group::kept::SiteKept;
 use bloodraven_brain::group::{Group, Input, Kept, SaveId, WorkId};
 use bloodraven_brain::lease;
 use bloodraven_brain::lease::{Election, Found, Notice, Times, Written};
@@ -243,15 +244,16 @@ impl World {
         Estate { pods: self.store.pods.clone(), own_volumes: self.store.own_volumes.clone(), rollouts }
     }
 
-    /// What stands in the store is older than what this leader stored last: it is told, and writes on top of it.
+    /// What stands in the store is not what this leader read or stored last: somebody else wrote it, or the store went back.
+    /// Like the real operator it forgets everything and learns it anew, what it found out about sites included.
     fn look_for_foreign(&mut self, op: usize) {
         let operator = &self.operators[op];
         let saving = operator.calls.values().any(|call| matches!(call, Call::Save { .. }));
-        let Some(known) = operator.group.as_ref().and_then(|group| group.kept()).filter(|_| !saving) else { return };
-        let epoch = self.store.epoch();
-        if epoch.unwrap_or(0) < known.epoch() {
-            self.operators[op].version = self.store.version;
-            self.feed(op, Input::Foreign { epoch });
+        let Some(group) = operator.group.as_ref().filter(|_| !saving) else { return };
+        let (Some(known), until) = (group.kept(), group.leads_until) else { return };
+        if plain(self.store.load()) != plain(Kept::clone(&known)) {
+            self.feed(op, Input::Leads(None));
+            self.feed(op, Input::Leads(until));
         }
     }
 
@@ -389,6 +391,12 @@ impl World {
             self.queue.push(self.now, event);
         }
     }
+}
+
+/// A site of which nothing is known needs no entry.
+fn plain(mut kept: Kept) -> Kept {
+    kept.sites.retain(|_, site| *site != SiteKept::default());
+    kept
 }
 
 fn written(result: Result<lease::Lease, super::store::Wrote>) -> Written {

@@ -10,7 +10,7 @@ use bloodraven_brain::group::kept::Anchor;
 use bloodraven_brain::group::{Outward, Spec};
 use bloodraven_brain::lease::{Acquired, Lease, NewLease};
 use bloodraven_brain::name::{Member, Site};
-use bloodraven_brain::record::{Epoch, Record};
+use bloodraven_brain::record::Record;
 use std::sync::Arc;
 
 /// The store.
@@ -83,12 +83,6 @@ impl Store {
     /// Both copies, joined.
     pub(super) fn load(&self) -> Kept {
         Kept::join(self.annotation.clone(), self.status.clone())
-    }
-
-    /// The epoch of the record as it stands.
-    pub(super) fn epoch(&self) -> Option<Epoch> {
-        let epoch = |record: &Option<Record>| record.as_ref().map(|record| record.epoch);
-        epoch(&self.annotation.record).max(epoch(&self.status.record))
     }
 
     /// The record as it stands.

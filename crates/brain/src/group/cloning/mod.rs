@@ -13,11 +13,12 @@ mod tests;
 
 use super::input::Outcome;
 use super::kept::{CloneKept, ClonePhase, CloneSource, Kept, Recovery, SiteKept, UpdatePhase};
-use super::recovery::{Footing, Hindrance, has_authority, is_empty_site, say_once};
+use super::recovery::{Footing, Hindrance, has_authority, is_empty_site, note, say_once};
 use super::save::Plan;
 use super::{Group, Notice, Spec, Step};
 use crate::name::Site;
 use crate::time::{Boot, Millis, Now};
+use bloodraven_gtid::GtidSet;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Attempts at one clone.
@@ -173,7 +174,7 @@ pub(super) fn updates(kept: &Kept) -> bool {
 
 /// Why an empty site is filled: the group has never moved and began with nothing, or its data went away.
 fn filling(kept: &Kept) -> CloneSource {
-    let began_with_nothing = kept.promotion.as_ref().is_some_and(bloodraven_gtid::GtidSet::is_empty);
+    let began_with_nothing = kept.promotion.as_ref().is_some_and(GtidSet::is_empty);
     if kept.last_failover.is_none() && began_with_nothing { CloneSource::FreshDeploy } else { CloneSource::AutoClone }
 }
 
@@ -190,6 +191,16 @@ fn new_clone(source: CloneSource, attempts: u32) -> CloneKept {
 /// To be stored: a clone begins. The next step, when that is stored, does it.
 pub(super) fn begin_clone(plan: &mut Plan, site: &Site, source: CloneSource, attempts: u32) {
     change(plan, site, new_clone(source, attempts));
+}
+
+/// To be stored: the site gets authority, so its copy has nobody to follow. It goes with the grant: from there on the site
+/// writes what is its own, and a clone that goes on would overwrite that one day.
+pub(super) fn finish_copy(plan: &mut Plan, site: &Site) {
+    let clone = plan.kept.site(site).clone.filter(|clone| clone.phase == ClonePhase::SetupReplication);
+    if let Some(clone) = clone {
+        note(plan, site, Recovery::None, GtidSet::new());
+        go_to(plan, site, &clone, ClonePhase::Done, "the copy is complete, and the site is promoted");
+    }
 }
 
 /// To be stored: the attempt failed, and what follows.

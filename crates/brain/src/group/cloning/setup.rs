@@ -1,6 +1,6 @@
 //! A copy is complete: the site is attached to the primary, and the clone is over when it follows.
 
-use super::{PHASE_BOUND, go_to};
+use super::{ATTEMPTS, PHASE_BOUND, finish_copy, go_to};
 use crate::candidate::drain::Receiver;
 use crate::group::command::Task;
 use crate::group::input::Facts;
@@ -22,7 +22,7 @@ impl Group {
         };
         Self::waits_no_more(site, clone, plan);
         if footing.primary.site == *site {
-            return self.attempt_failed(now, site, clone, "the site has authority now", plan, out);
+            return finish_copy(plan, site);
         }
         if age >= PHASE_BOUND {
             let why = self.replication_trouble(site).unwrap_or_else(|| "it does not follow".to_owned());
@@ -57,10 +57,10 @@ impl Group {
             return self.read_primary(now, footing, out);
         };
         if verdict.is_divergent() {
-            // The donor was another one, and had what this primary lacks.
+            // The donor was another one, and had what this primary lacks. No leader tries that again by itself.
             block(plan, site, &verdict.missing);
-            self.cloning.refused.insert(site.clone());
-            return self.attempt_failed(now, site, clone, "the copy has what the primary lacks", plan, out);
+            let last = CloneKept { attempts: ATTEMPTS, ..clone.clone() };
+            return self.attempt_failed(now, site, &last, "the copy has what the primary lacks", plan, out);
         }
         let replica = facts.replica.as_ref();
         match replica.filter(|replica| replica.source.as_ref() == Some(&footing.primary.site)) {

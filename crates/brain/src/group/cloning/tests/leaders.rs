@@ -104,6 +104,19 @@ fn a_copy_that_has_what_the_primary_lacks_is_blocked() {
     assert_eq!(bench.count("pdx: attach"), 0);
 }
 
+/// What the copy has is nobody's to overwrite without a further word, whatever leader finds it.
+#[test]
+fn a_copy_that_was_asked_for_and_has_what_the_primary_lacks_is_never_copied_over_by_itself() {
+    let mut bench = bench(vec![("pdx", alone(2, "1:1-12"))])
+        .stored("pdx", clone(ClonePhase::SetupReplication, CloneSource::Reclone));
+    bench.run(20);
+    assert_eq!(bench.kept("pdx").divergent, set("1:11-12"));
+    bench.restart();
+    bench.run(3600);
+    assert_eq!(bench.count("pdx: clone"), 0, "{:?}", bench.log);
+    assert_eq!(bench.kept("pdx").recovery, Recovery::Blocked);
+}
+
 /// A copy over data that breaks off leaves the old set without its tables.
 #[test]
 fn a_site_whose_reclone_failed_is_brought_back_by_nothing_but_a_clone() {

@@ -3,3 +3,4 @@
 mod attempts;
 mod empty;
 mod leaders;
+mod promoted;
