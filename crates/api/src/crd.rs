@@ -16,12 +16,12 @@ pub const HEADER: &str = "# Generated from crates/api; do not edit. `cargo xtask
 
 /// Every CRD with the name of the file that it is stored in.
 pub fn each() -> Vec<(String, String)> {
-    definitions().map(|definition| (file_name(definition), format!("{HEADER}{}", yaml(definition)))).into()
+    definitions().map(|definition| (file_name(definition), format!("{HEADER}{}", yaml(definition.crd())))).into()
 }
 
 /// Every CRD, as one stream of documents.
 pub fn all_yaml() -> String {
-    definitions().map(yaml).join("---\n")
+    definitions().map(|definition| yaml(definition.crd())).join("---\n")
 }
 
 fn definitions() -> [&'static Definition; 3] {
@@ -33,9 +33,10 @@ fn file_name(definition: &Definition) -> String {
     format!("{name}.yaml")
 }
 
-fn yaml(definition: &Definition) -> String {
+/// One document, with sorted keys.
+pub fn yaml(object: &Value) -> String {
     // Strings, numbers, lists and maps cannot fail to be printed.
-    serde_saphyr::to_string(&Node::from(definition.crd())).unwrap_or_default()
+    serde_saphyr::to_string(&Node::from(object)).unwrap_or_default()
 }
 
 /// JSON with sorted keys, whatever features other crates switch on in `serde_json`.

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
-use crate::{crds, gtid, local, operator, playground, sidecar, simulate};
+use crate::{crds, gtid, init, install, local, operator, playground, sidecar, simulate};
 
 /// Keeps a MySQL database writable across sites: fast, and provably with a single writer.
 #[derive(Parser)]
@@ -22,6 +22,7 @@ use crate::{crds, gtid, local, operator, playground, sidecar, simulate};
     after_help = "\
 Examples:
   bloodraven crds | kubectl apply --server-side -f -    install the custom resource definitions
+  bloodraven install | kubectl apply -f -               install the operator
   bloodraven gtid subtract @primary.txt @replica.txt    what the replica still lacks
   bloodraven gtid --help                                all that can be done with GTID sets
   bloodraven simulate --seeds 0..1000                   groups under random faults, judged
@@ -42,6 +43,14 @@ enum Command {
     /// Compare and combine MySQL GTID sets
     #[command(subcommand)]
     Gtid(gtid::Command),
+
+    /// Make a site's pod ready for its server
+    #[command(after_help = init::HELP)]
+    Init(init::Arguments),
+
+    /// Print the operator's own objects as YAML: its account, its rights, its Service and its pod
+    #[command(after_help = install::HELP)]
+    Install(install::Arguments),
 
     /// Look at the group of a playground, ask it for something, ask it why
     #[command(subcommand, after_help = local::HELP)]
@@ -77,6 +86,8 @@ pub(crate) fn run(
     match cli.command {
         Command::Crds => crds::run(stdout),
         Command::Gtid(command) => gtid::run(&command, stdin, stdout),
+        Command::Init(arguments) => init::run(arguments),
+        Command::Install(arguments) => install::run(&arguments, stdout),
         Command::Local(command) => local::run(&command, stdout),
         Command::Operator(arguments) => operator::run(&arguments),
         Command::Playground(arguments) => playground::run(&arguments, stdout),

@@ -3,6 +3,8 @@
 mod cli;
 mod crds;
 mod gtid;
+mod init;
+mod install;
 mod local;
 mod operator;
 mod playground;

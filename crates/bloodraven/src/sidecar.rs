@@ -14,7 +14,8 @@ use crate::runtime;
 pub(crate) const HELP: &str = "\
 Everything is told by the environment: MY_SITE, FAILOVER_GROUP, GROUP_UID, POD_NAMESPACE, MY_POD_NAME, POD_UID, POD_IP,
 PEER_ADDRESSES, BLOODRAVEN_ADDRESS, PEER_CHECK_INTERVAL, MYSQL_CREDENTIALS_DIR, AUTHORITY_KEY_FILE, STATE_DIR,
-KEEPER_SOCKET, LISTEN_ADDR, LOG_LEVEL. What is missing or wrong is named, and the exit code is 1.";
+KEEPER_SOCKET, LISTEN_ADDR, LOG_LEVEL; with TLS also MYSQL_TLS_CA and MYSQL_TLS_NAME, the name that the certificate has.
+What is missing or wrong is named, and the exit code is 1.";
 
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let level = variable("LOG_LEVEL").map_or(Ok(Level::Info), |word| crate::operator::level(&word));

@@ -5,6 +5,7 @@
 //! told.
 
 use crate::estate::Wanted;
+use crate::prune;
 use crate::rest::{Fault, Rest};
 use crate::secrets;
 use crate::watches::Watches;
@@ -101,7 +102,7 @@ pub(crate) async fn furnish(
     }
     round.last.hashes = hashes(&plan, &all.deployments);
     applied.end(group, round.last);
-    Ok(())
+    prune::prune(rest, watches, &plan, group).await
 }
 
 /// Brings the site's template to what was furnished last.

@@ -60,6 +60,11 @@ impl Rest {
         self.send(Method::PUT, ours(path), Some("application/json"), Some(object)).await
     }
 
+    /// Takes an object away, if it is as `how` says.
+    pub(crate) async fn delete(&self, path: &str, how: &Value) -> Result<Value, Fault> {
+        self.send(Method::DELETE, path.to_owned(), Some("application/json"), Some(how)).await
+    }
+
     /// Changes the fields that are named. One that names `metadata.resourceVersion` or `metadata.uid` is done only while
     /// the object has them.
     pub(crate) async fn merge(&self, path: &str, change: &Value) -> Result<Value, Fault> {

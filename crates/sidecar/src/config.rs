@@ -64,6 +64,17 @@ pub struct Mysql {
     pub client: (String, u16),
     /// A folder with `username` and `password` of the operator account (`MYSQL_CREDENTIALS_DIR`).
     pub credentials: PathBuf,
+    /// How the server is trusted; none: no TLS.
+    pub tls: Option<TlsFile>,
+}
+
+/// How the local server is trusted: it is asked for by address, and its certificate has names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFile {
+    /// Certificates of the authority (`MYSQL_TLS_CA`).
+    pub ca: PathBuf,
+    /// The name that the server's certificate must have (`MYSQL_TLS_NAME`).
+    pub name: String,
 }
 
 /// Why a sidecar cannot start.
@@ -105,6 +116,7 @@ impl Config {
             readable("MYSQL_CREDENTIALS_DIR", &config.mysql.credentials.join(name))?;
         }
         readable("AUTHORITY_KEY_FILE", &config.key_file)?;
+        config.mysql.tls.iter().try_for_each(|tls| readable("MYSQL_TLS_CA", &tls.ca))?;
         Ok(config)
     }
 
@@ -117,10 +129,15 @@ impl Config {
             pod_ip.parse().ok().context(WrongSnafu { name: "POD_IP", value: &pod_ip, wanted: "an IP address" })?;
         let host = optional("MYSQL_HOST");
         let port = |name, default| optional(name).map_or(Ok(default), |text| parse_port(name, &text));
+        let tls = match optional("MYSQL_TLS_CA") {
+            Some(ca) => Some(TlsFile { ca: ca.into(), name: required("MYSQL_TLS_NAME")? }),
+            None => None,
+        };
         let mysql = Mysql {
             admin: (host.clone().unwrap_or_else(|| ip.to_string()), port("MYSQL_ADMIN_PORT", 33062)?),
             client: (host.unwrap_or_else(|| "127.0.0.1".into()), port("MYSQL_PORT", 3306)?),
             credentials: optional("MYSQL_CREDENTIALS_DIR").unwrap_or_else(|| "/etc/mysql/creds/operator".into()).into(),
+            tls,
         };
         let path = |name, default: &str| PathBuf::from(optional(name).unwrap_or_else(|| default.into()));
         let operator = required("BLOODRAVEN_ADDRESS")?;
@@ -275,7 +292,7 @@ mod tests {
         let config = parse(&[]).expect("complete");
         assert_eq!(config.mysql.admin, ("10.0.0.7".to_owned(), 33062));
         assert_eq!(config.mysql.client, ("127.0.0.1".to_owned(), 3306));
-        assert_eq!(config.check_interval, DEFAULT_CHECK_INTERVAL);
+        assert_eq!((config.mysql.tls, config.check_interval), (None, DEFAULT_CHECK_INTERVAL));
         assert_eq!(config.listen, SocketAddr::from(([0, 0, 0, 0], 8080)));
         assert_eq!(config.state_dir, Path::new("/var/lib/bloodraven"));
         assert!(config.peers.is_empty());
@@ -335,6 +352,16 @@ mod tests {
         let config = parse(&rows).expect("overrides");
         assert_eq!(config.mysql.admin, ("127.3.4.11".to_owned(), 1));
         assert_eq!(config.mysql.client, ("127.3.4.11".to_owned(), 3307));
+    }
+
+    #[test]
+    fn tls_needs_an_authority_and_a_name() {
+        let (ca, name) = (("MYSQL_TLS_CA", Some("/tls/ca.crt")), ("MYSQL_TLS_NAME", Some("mysql-orders-iad-internal")));
+        let config = parse(&[ca, name]).expect("both");
+        let expect = TlsFile { ca: "/tls/ca.crt".into(), name: "mysql-orders-iad-internal".to_owned() };
+        assert_eq!(config.mysql.tls, Some(expect));
+        let error = parse(&[ca]).expect_err("no name: any certificate of the authority would do").to_string();
+        assert!(error.starts_with("MYSQL_TLS_NAME"), "{error}");
     }
 
     #[test]

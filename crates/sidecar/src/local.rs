@@ -1,13 +1,13 @@
 //! The server beside this sidecar: how it is reached, and the sessions that are kept for it.
 //!
-//! In: where it is, the operator account's files. Out: sessions, readings for people. Must not: open it (see
+//! In: where it is, the operator account's files, the authority of its certificate. Out: sessions, readings for people. Must not: open it (see
 //! [`crate::lane`]), wait without a deadline, or keep a session for another start of mysqld than it was made for.
 
 use crate::config::{Mysql, OPENER};
 use bloodraven_brain::message::StartId;
 use bloodraven_gtid::{GtidSet, Uuid};
-use bloodraven_mysql::{Account, Deadline, Error, Reading, Server, Session, Spared, poll};
-use snafu::{ResultExt as _, Snafu};
+use bloodraven_mysql::{Account, Deadline, Error, Reading, Server, Session, Spared, Tls, poll};
+use snafu::{ResultExt as _, Snafu, ensure};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -34,11 +34,12 @@ pub(crate) struct Local {
     looked: Turn<Option<Looked>>,
 }
 
-/// Who the sidecar is on the server, and whom a fence leaves alone.
+/// Who the sidecar is on the server, whom a fence leaves alone, and how the server is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Accounts {
     operator: Account,
     spared: Spared,
+    tls: Option<Tls>,
 }
 
 #[derive(Debug)]
@@ -48,31 +49,47 @@ struct Looked {
     reading: Result<Arc<Reading>, String>,
 }
 
-/// Why the operator account is not known.
+/// Why the operator account is not known, or the authority.
 #[derive(Debug, Snafu)]
-#[snafu(display("MYSQL_CREDENTIALS_DIR: cannot read {}: {source}", path.display()))]
-pub struct Unknown {
-    path: PathBuf,
-    source: io::Error,
+pub enum Unknown {
+    /// A file cannot be read.
+    #[snafu(display("{variable}: cannot read {}: {source}", path.display()))]
+    Unread {
+        /// The variable that names it.
+        variable: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file holds no certificate.
+    #[snafu(display("{TLS_CA}: {} holds no certificate; put the authority's there, as PEM", path.display()))]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
 }
+
+const CREDENTIALS: &str = "MYSQL_CREDENTIALS_DIR";
+const TLS_CA: &str = "MYSQL_TLS_CA";
 
 impl Local {
     /// Reads the accounts. Blocks for as long as the files take.
     pub(crate) fn new(mysql: Mysql) -> Result<Self, Unknown> {
-        let accounts = RwLock::new(read_accounts(&mysql.credentials)?);
+        let accounts = RwLock::new(read_accounts(&mysql)?);
         Ok(Self { mysql, accounts, kept: Mutex::new(None), looked: Turn::new(None) })
     }
 
     /// Reads the accounts again: they may have been rotated. What cannot be read changes nothing. Blocks.
     pub(crate) fn look_again(&self) -> Result<(), Unknown> {
-        let found = read_accounts(&self.mysql.credentials)?;
+        let found = read_accounts(&self.mysql)?;
         *self.accounts.write().unwrap_or_else(PoisonError::into_inner) = found;
         Ok(())
     }
 
-    /// The admin port, for the opener.
-    pub(crate) fn admin(&self) -> (&str, u16) {
-        (&self.mysql.admin.0, self.mysql.admin.1)
+    /// The admin port, for the opener, and how the server is trusted there.
+    pub(crate) fn admin(&self) -> (&str, u16, Option<Tls>) {
+        (&self.mysql.admin.0, self.mysql.admin.1, self.accounts().tls)
     }
 
     fn accounts(&self) -> Accounts {
@@ -86,8 +103,9 @@ impl Local {
 
     /// The server as the operator account reaches it: by the admin port, or else by the clients'.
     pub(crate) fn servers(&self) -> [Server; 2] {
-        let account = self.accounts().operator;
-        let at = |(host, port): &(String, u16)| Server::new(host, *port, account.clone());
+        let Accounts { operator, spared: _, tls } = self.accounts();
+        let at =
+            |(host, port): &(String, u16)| Server { tls: tls.clone(), ..Server::new(host, *port, operator.clone()) };
         [at(&self.mysql.admin), at(&self.mysql.client)]
     }
 
@@ -197,20 +215,32 @@ impl Local {
     }
 }
 
-fn read_accounts(folder: &Path) -> Result<Accounts, Unknown> {
+fn read_accounts(mysql: &Mysql) -> Result<Accounts, Unknown> {
+    let folder = &mysql.credentials;
     let operator = Account::new(text(&folder.join("username"))?, text(&folder.join("password"))?);
     let beside = folder.parent().unwrap_or(Path::new("/"));
     // Whose file is not mounted here has the name of its role.
     let named = |role: &str| text(&beside.join(role).join("username")).unwrap_or_else(|_| role.to_owned());
     let own = [OPENER.to_owned(), operator.user.clone()];
     let spared = Spared::accounts(own.into_iter().chain(SPARED_ROLES.map(named)));
-    Ok(Accounts { operator, spared })
+    let tls = match &mysql.tls {
+        Some(tls) => Some(Tls { ca: authority(&tls.ca)?.into_bytes().into(), name: Some(tls.name.clone()) }),
+        None => None,
+    };
+    Ok(Accounts { operator, spared, tls })
 }
 
 /// A small file, without the line end that editors leave.
 fn text(path: &Path) -> Result<String, Unknown> {
-    let read = std::fs::read_to_string(path).context(UnknownSnafu { path })?;
+    let read = std::fs::read_to_string(path).context(UnreadSnafu { variable: CREDENTIALS, path })?;
     Ok(read.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// What is no certificate would let nobody in: the one before stays.
+fn authority(path: &Path) -> Result<String, Unknown> {
+    let read = std::fs::read_to_string(path).context(UnreadSnafu { variable: TLS_CA, path })?;
+    ensure!(read.contains("-----BEGIN CERTIFICATE-----"), NoCertificateSnafu { path });
+    Ok(read)
 }
 
 #[cfg(test)]
@@ -227,7 +257,7 @@ mod tests {
             std::fs::write(at(role).join(name), text).expect("a file");
         };
         let nowhere = ("127.0.0.1".to_owned(), 1);
-        let mysql = Mysql { admin: nowhere.clone(), client: nowhere, credentials: at("operator") };
+        let mysql = Mysql { admin: nowhere.clone(), client: nowhere, credentials: at("operator"), tls: None };
         let error = Local::new(mysql.clone()).expect_err("no files").to_string();
         assert!(error.starts_with("MYSQL_CREDENTIALS_DIR"), "{error}");
         write("operator", "username", "op\n");
@@ -244,5 +274,27 @@ mod tests {
         std::fs::remove_file(at("operator").join("password")).expect("there");
         assert!(local.look_again().is_err());
         assert_eq!(user(&local), Account::new("op", "two"), "what cannot be read changes nothing");
+    }
+    #[test]
+    fn the_authority_is_that_of_the_file_and_goes_to_every_session() {
+        const PEM: &str = "-----BEGIN CERTIFICATE-----\n";
+        let folder = Folder::new();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("a file");
+        write("username", "op");
+        write("password", "one");
+        let nowhere = ("127.0.0.1".to_owned(), 1);
+        let tls = crate::config::TlsFile { ca: folder.path().join("ca.crt"), name: "mysql-g-iad-internal".to_owned() };
+        let credentials = folder.path().to_owned();
+        let mysql = Mysql { admin: nowhere.clone(), client: nowhere, credentials, tls: Some(tls) };
+        let error = Local::new(mysql.clone()).expect_err("no file").to_string();
+        assert!(error.starts_with("MYSQL_TLS_CA: cannot read"), "{error}");
+        write("ca.crt", PEM);
+        let local = Local::new(mysql).expect("there");
+        let expect = Some(Tls { ca: PEM.as_bytes().into(), name: Some("mysql-g-iad-internal".to_owned()) });
+        assert_eq!(local.admin().2, expect);
+        assert!(local.servers().iter().all(|server| server.tls == expect));
+        write("ca.crt", "not a certificate");
+        let error = local.look_again().expect_err("garbage").to_string();
+        assert!(error.starts_with("MYSQL_TLS_CA") && local.admin().2 == expect, "{error}");
     }
 }

@@ -9,10 +9,12 @@
 mod spawner;
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -275,6 +277,47 @@ pub fn run(command: Command, name: &str, log: &Path, limit: Duration) -> Result<
     };
     ensure!(status.success(), FailedSnafu { name, status, tail: last_words(log) });
     Ok(())
+}
+
+/// Runs a short program to its end, at most for `limit`, and gives what it wrote; one that takes longer is ended, which is
+/// an error of the kind `TimedOut`. `input` is what it reads.
+pub fn output(command: &mut Command, input: &str, limit: Duration) -> io::Result<Output> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.process_group(0).spawn()?;
+    let (feed, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    std::thread::scope(|scope| {
+        // Both outputs are read while it runs: a full pipe would hold it up.
+        let out = scope.spawn(|| collect(out));
+        let err = scope.spawn(|| collect(err));
+        if let Some(mut feed) = feed {
+            // One that does not want its input says why in its output.
+            let _ = feed.write_all(input.as_bytes());
+        }
+        let ended = wait::until(limit, || child.try_wait().transpose());
+        let status = match ended {
+            Some(ended) => ended,
+            None => {
+                // With what it started: a process that goes on would hold the pipes open.
+                let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+                child.wait().and_then(|_| Err(late(limit)))
+            }
+        };
+        let read = |thread: ScopedJoinHandle<'_, io::Result<Vec<u8>>>| {
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("reading the output panicked")))
+        };
+        let (stdout, stderr) = (read(out), read(err));
+        Ok(Output { status: status?, stdout: stdout?, stderr: stderr? })
+    })
+}
+
+fn late(limit: Duration) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, format!("no end after {} s", limit.as_secs()))
+}
+
+fn collect(from: Option<impl io::Read>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.map_or(Ok(0), |mut from| from.read_to_end(&mut bytes))?;
+    Ok(bytes)
 }
 
 /// The last `lines` lines of a file; nothing when it cannot be read. Reads at most the last 64 KiB.

@@ -96,6 +96,7 @@ const TABLE: &[Rule] = &[
         name: "bloodraven",
         may_use: &[
             "bloodraven-api",
+            "bloodraven-blueprint",
             "bloodraven-cluster",
             "bloodraven-gtid",
             "bloodraven-local",

@@ -5,7 +5,7 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction, ObjectFieldSelector,
+    Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction, Namespace, ObjectFieldSelector,
     PodSecurityContext, PodSpec, PodTemplateSpec, Probe, SeccompProfile, SecurityContext, Service, ServiceAccount,
     ServicePort, ServiceSpec,
 };
@@ -16,6 +16,12 @@ use super::{AUX_PORT, Install, METRICS_PORT, NAME, PROBE_PORT, selector};
 
 /// A user that no image has a password, a home or a file for.
 const NOBODY: i64 = 65532;
+
+/// Where the operator lives.
+pub fn namespace(install: &Install) -> Namespace {
+    let metadata = ObjectMeta { name: Some(install.namespace.clone()), ..ObjectMeta::default() };
+    Namespace { metadata, ..Namespace::default() }
+}
 
 /// The operator's account.
 pub fn service_account(install: &Install) -> ServiceAccount {

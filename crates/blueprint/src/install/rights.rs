@@ -9,45 +9,43 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Install, LEASE, NAME, NODE_LEASE_NAMESPACE, cluster_metadata};
 
-const ALL: &[&str] = &["get", "list", "watch", "create", "patch", "update", "delete"];
-const KINDS: &[&str] = &["mysqlfailovergroups", "mysqlbackups", "mysqlbackupverifications"];
-const SECRETS: &[&str] = &["get", "create", "patch"];
+/// For objects that are looked at and applied; applying one that is not there makes it.
+const KEPT: &[&str] = &["get", "create", "patch"];
+/// For those of a site that are also watched.
+const GONE_WITH_A_SITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 
 /// One row: API group, resources, verbs.
 type Row = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-/// In every namespace with groups.
+/// In every namespace with groups. What is deleted is a site's that is not in the spec any more; everything else goes with
+/// its group.
 const GROUPS: &[Row] = &[
-    ("", &["configmaps", "services", "persistentvolumeclaims"], ALL),
-    ("", &["pods"], &["get", "list", "watch", "patch", "delete"]),
-    ("", &["pods/log"], &["get"]),
+    ("", &["configmaps", "services"], &["get", "create", "patch", "delete"]),
+    ("", &["persistentvolumeclaims"], GONE_WITH_A_SITE),
+    // Labels, and the finalizer that keeps a pod's last status.
+    ("", &["pods"], &["list", "watch", "patch"]),
     // Named ones, never a list: what is in other Secrets is nobody's business.
-    ("", &["secrets"], SECRETS),
+    ("", &["secrets"], KEPT),
     ("events.k8s.io", &["events"], &["create", "patch"]),
-    ("apps", &["deployments", "statefulsets"], ALL),
-    ("batch", &["jobs", "cronjobs"], ALL),
-    ("policy", &["poddisruptionbudgets"], ALL),
-    (API_GROUP, KINDS, &["get", "list", "watch", "patch", "update"]),
-    (API_GROUP, &["mysqlbackups", "mysqlbackupverifications"], &["create", "delete"]),
-    (
-        API_GROUP,
-        &["mysqlfailovergroups/status", "mysqlbackups/status", "mysqlbackupverifications/status"],
-        &["get", "patch", "update"],
-    ),
-    (
-        API_GROUP,
-        &["mysqlfailovergroups/finalizers", "mysqlbackups/finalizers", "mysqlbackupverifications/finalizers"],
-        &["update"],
-    ),
-    ("externaldns.k8s.io", &["dnsendpoints"], &["get", "list", "watch", "create", "patch", "delete"]),
-    ("cert-manager.io", &["certificates"], &["get", "create", "patch"]),
+    ("apps", &["deployments"], GONE_WITH_A_SITE),
+    ("policy", &["poddisruptionbudgets"], KEPT),
+    (API_GROUP, &["mysqlfailovergroups"], &["get", "list", "watch", "patch"]),
+    (API_GROUP, &["mysqlfailovergroups/status"], &["update"]),
+    // Where owners are checked, whoever makes an object that its owner waits for needs this.
+    (API_GROUP, &["mysqlfailovergroups/finalizers"], &["update"]),
+    ("externaldns.k8s.io", &["dnsendpoints"], KEPT),
+    ("cert-manager.io", &["certificates"], KEPT),
 ];
 
 /// Nodes are in no namespace.
-const NODES: &[Row] = &[("", &["nodes"], &["get", "list", "watch", "patch"])];
+const NODES: &[Row] = &[("", &["nodes"], &["list", "watch", "patch"])];
 
 /// In the operator's own namespace.
-const ELECTION: &[Row] = &[("coordination.k8s.io", &["leases"], &["get", "create", "update", "patch"])];
+const ELECTION: &[Row] = &[
+    ("coordination.k8s.io", &["leases"], &["get", "create", "update"]),
+    // Where the one that leads is, for sidecars that asked another.
+    ("", &["pods"], &["get"]),
+];
 
 /// Where kubelets renew theirs: whether what one says of a pod is fresh.
 const NODE_LEASES: &[Row] = &[("coordination.k8s.io", &["leases"], &["get"])];
@@ -103,9 +101,12 @@ fn in_namespace(install: &Install, name: &str, namespace: &str, rows: &[Row]) ->
 }
 
 fn election() -> Vec<PolicyRule> {
-    let rule = |verbs: &[&str]| PolicyRule { verbs: owned(verbs), ..rules(ELECTION).remove(0) };
-    let named = PolicyRule { resource_names: Some(vec![LEASE.to_owned()]), ..rule(&["get", "update", "patch"]) };
-    vec![rule(&["create"]), named]
+    let mut rules = rules(ELECTION);
+    let lease = rules.remove(0);
+    let making = PolicyRule { verbs: owned(&["create"]), ..lease.clone() };
+    let keeping =
+        PolicyRule { verbs: owned(&["get", "update"]), resource_names: Some(vec![LEASE.to_owned()]), ..lease };
+    [making, keeping].into_iter().chain(rules).collect()
 }
 
 fn rules(rows: &[Row]) -> Vec<PolicyRule> {

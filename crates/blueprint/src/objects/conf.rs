@@ -141,16 +141,19 @@ fn owned(spec: &MysqlFailoverGroupSpec) -> Options {
         plugins.extend(["semisync_source.so", "semisync_replica.so"].map(str::to_owned));
         let millis = spec.replication.semi_sync_timeout.as_nanos() / 1_000_000;
         let wait = if millis == 0 { WAIT_FOR_EVER } else { millis.min(WAIT_FOR_EVER) };
-        // Which side is on follows the holder and the roles, and is set while the server runs.
+        // Which side is on follows the holder and the roles, and is set while the server runs. "loose", because a data folder
+        // is initialised without plugins, and a server that does not know an option ends.
         options.extend([
-            one("rpl-semi-sync-source-timeout", wait.to_string()),
-            one("rpl-semi-sync-source-wait-for-replica-count", "1"),
-            one("rpl-semi-sync-source-wait-point", "AFTER_SYNC"),
+            one("loose-rpl-semi-sync-source-timeout", wait.to_string()),
+            one("loose-rpl-semi-sync-source-wait-for-replica-count", "1"),
+            one("loose-rpl-semi-sync-source-wait-point", "AFTER_SYNC"),
         ]);
     }
     options.insert("plugin-load-add".to_owned(), plugins);
     if spec.tls.is_some() {
         options.extend([
+            // Who copies verifies whom.
+            one("loose-clone-ssl-ca", format!("{TLS_DIR}/ca.crt")),
             one("require-secure-transport", "ON"),
             one("ssl-ca", format!("{TLS_DIR}/ca.crt")),
             one("ssl-cert", format!("{TLS_DIR}/tls.crt")),

@@ -6,7 +6,7 @@
 use super::{Common, Shared, lock};
 use crate::servers::Servers;
 use crate::tasks::rest;
-use crate::world::{Event, EventKind, World};
+use crate::world::{Event, EventKind, Unfurnished, World};
 use bloodraven_api::events::EventReason;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +26,7 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
     let mut told = shared.told.clone();
     let mut secrets = shared.secrets.subscribe();
     let mut trouble = None;
+    *lock(&shared.unbuilt) = None;
     loop {
         let object = Arc::clone(&told.borrow_and_update());
         secrets.borrow_and_update();
@@ -41,6 +42,8 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
             };
             if found != trouble {
                 let now = common.world.now();
+                let is_specs = |it: &&Unfurnished| !matches!(it, Unfurnished::Store { .. });
+                *lock(&shared.unbuilt) = found.as_ref().filter(is_specs).map(ToString::to_string);
                 shared.write(common.ears.unfurnished(&shared.id, now, found.as_ref()));
                 trouble = found;
             }

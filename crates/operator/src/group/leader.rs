@@ -458,7 +458,8 @@ impl<W: World, S: Servers> Leader<W, S> {
         let full: Vec<&str> = self.exhausted.iter().map(Site::as_str).collect();
         let connections_exhausted = (!full.is_empty())
             .then(|| format!("{} takes no more clients; raise max_connections or end idle sessions", full.join(", ")));
-        let invalid_spec = super::lock(&self.shared.refused).clone();
+        let refused = super::lock(&self.shared.refused).clone();
+        let invalid_spec = refused.or_else(|| super::lock(&self.shared.unbuilt).clone());
         let known = Hands { invalid_spec, connections_exhausted, ..Hands::default() };
         if known != self.hands {
             self.common.ears.hands(&self.shared.id, &known);

@@ -74,6 +74,8 @@ pub(crate) struct Shared {
     valid: Mutex<Option<Arc<Valid>>>,
     /// Why the present spec is not it.
     refused: Mutex<Option<String>>,
+    /// Why its objects are not as the valid one wants them; the store's trouble apart.
+    unbuilt: Mutex<Option<String>>,
     /// The leader's inbox; none: this process does not lead, or not yet.
     leader: Mutex<Option<mpsc::Sender<ToLeader>>>,
     /// The leader's picture, as `/status` shows it.
@@ -99,6 +101,7 @@ pub(crate) fn attend<W: World, S: Servers>(
         reread: Notify::new(),
         valid: Mutex::default(),
         refused: Mutex::default(),
+        unbuilt: Mutex::default(),
         leader: Mutex::default(),
         outlook: watch::Sender::new(None),
         answered: Mutex::default(),

@@ -106,7 +106,7 @@ impl Bench {
             peers: BTreeMap::new(),
             operator: "127.0.0.1:1".into(),
             check_interval: Duration::from_secs(5),
-            mysql: Mysql { admin: nowhere.clone(), client: nowhere, credentials: folder.path().into() },
+            mysql: Mysql { admin: nowhere.clone(), client: nowhere, credentials: folder.path().into(), tls: None },
             key_file: key_file.clone(),
             state_dir: folder.path().into(),
             keeper_socket: folder.path().join("k"),

@@ -149,8 +149,7 @@ impl Tools {
     async fn connect(&self, start: StartId, within: Millis) -> LaneResult {
         self.put(None);
         let Some(password) = self.keeper.opener(start, duration(within)).await else { return LaneResult::Failed };
-        let (host, port) = self.local.admin();
-        match Opener::connect(host, port, start, &password).await {
+        match Opener::connect(self.local.admin(), start, &password).await {
             Ok(opener) => {
                 self.put(Some(opener));
                 LaneResult::OpenerConnected

@@ -10,8 +10,9 @@ use crate::config::OPENER;
 use bloodraven_brain::message::StartId;
 use bloodraven_brain::time::{Boot, Millis};
 use bloodraven_keeper::protocol::Password;
+use bloodraven_mysql::Tls;
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Conn, OptsBuilder};
+use mysql_async::{Conn, OptsBuilder, SslOpts};
 
 /// Clears both variables.
 const STATEMENT: &str = "SET GLOBAL read_only = OFF";
@@ -33,12 +34,17 @@ pub(super) struct Opener {
 
 impl Opener {
     /// Logs in. The password is that of one start: on any other the login fails.
-    pub(super) async fn connect(host: &str, port: u16, start: StartId, password: &Password) -> Result<Self, String> {
+    pub(super) async fn connect(
+        (host, port, tls): (&str, u16, Option<Tls>),
+        start: StartId,
+        password: &Password,
+    ) -> Result<Self, String> {
         let options = OptsBuilder::default()
             .ip_or_hostname(host)
             .tcp_port(port)
             .user(Some(OPENER))
             .pass(Some(password.reveal()))
+            .ssl_opts(tls.map(|tls| verified(&tls)))
             // On loopback the driver would otherwise look for the socket file: perhaps of another server.
             .prefer_socket(false)
             .max_allowed_packet(Some(LARGEST_PACKET))
@@ -65,4 +71,10 @@ impl Opener {
         let expiry = format!("DO IF({CLOCK} < {until}, 0, UUID_TO_BIN('bloodraven: too late'))");
         self.conn.query_drop(format!("{expiry}; {STATEMENT}")).await.map_err(|error| error.to_string())
     }
+}
+
+/// No other authority, and the name that the certificate must have.
+fn verified(tls: &Tls) -> SslOpts {
+    let options = SslOpts::default().with_root_certs(vec![tls.ca.to_vec().into()]).with_disable_built_in_roots(true);
+    options.with_danger_tls_hostname_override(tls.name.clone())
 }

@@ -29,6 +29,12 @@ pub(super) fn all(volumes: usize) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "items": items})
 }
 
+/// The access mode of a node's volume: the first one is for pods that share, the others for one pod alone. (A volume for one
+/// pod may have no other mode.)
+fn access_mode(number: usize) -> &'static str {
+    if number == 0 { "ReadWriteOnce" } else { "ReadWriteOncePod" }
+}
+
 /// A folder of a node, as a volume that only pods on that node can have.
 pub(super) fn volume(node: Member, number: usize) -> Value {
     let name = volume_name(node, number);
@@ -39,7 +45,7 @@ pub(super) fn volume(node: Member, number: usize) -> Value {
         "metadata": {"name": name},
         "spec": {
             "capacity": {"storage": CAPACITY},
-            "accessModes": ["ReadWriteOnce", "ReadWriteOncePod"],
+            "accessModes": [access_mode(number)],
             "persistentVolumeReclaimPolicy": "Retain",
             "storageClassName": STORAGE_CLASS,
             "local": {"path": format!("{VOLUMES}/{name}")},
@@ -162,6 +168,9 @@ mod tests {
             let term = &volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"][0];
             assert!(name.starts_with(term["values"][0].as_str().unwrap()), "{name}");
             assert_eq!(volume["spec"]["local"]["path"], format!("/var/lib/volumes/{name}"));
+            let alone = !name.ends_with("-0");
+            let mode = if alone { "ReadWriteOncePod" } else { "ReadWriteOnce" };
+            assert_eq!(volume["spec"]["accessModes"], json!([mode]), "{name}: it may have one mode only");
         }
     }
 

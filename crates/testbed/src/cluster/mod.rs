@@ -20,6 +20,7 @@
 //! runs on it; `network` and `doors` join them; `tools`, `coredns`, `images` and `golden` are where things come from;
 //! `session` keeps a cluster for people, between two commands.
 
+mod api;
 mod faults;
 mod pods;
 
@@ -50,17 +51,19 @@ pub mod session;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
 use snafu::ResultExt as _;
 
+pub use self::api::Api;
 pub use self::doors::Door;
 pub use self::error::Error;
-use self::error::{FileSnafu, ProgramSnafu, TooLateSnafu, part};
+use self::error::{FileSnafu, ProgramSnafu, part};
 pub use self::faults::{Cut, Frozen, Held, Off, Paused};
 pub use self::images::{BLOODRAVEN as BLOODRAVEN_IMAGE, MYSQL as MYSQL_IMAGE};
 pub use self::init::{BOOT, JOIN, boot, join};
@@ -71,28 +74,23 @@ pub use self::plane::{API_SERVER, CONTROLLERS, ETCD, SCHEDULER};
 pub use self::pods::{Container, Running};
 pub use self::profile::Profile;
 
+use self::api::READY_LIMIT;
 use self::certificates::{Certificates, api_url};
 use self::cgroups::Cgroups;
 use self::init::Plan;
 use self::launch::Machine;
 use self::network::Switch;
 use self::tools::Tools;
+use crate::cache;
 use crate::kubernetes::{self, EtcdPorts, Program};
 use crate::progress::{Progress, say};
 use crate::scratch::Scratch;
-use crate::{cache, wait};
 
 /// The kinds of cache entries that this module makes.
 pub const KINDS: [&str; 2] = [tools::KIND, golden::KIND];
 
 /// How long the API server may take: 3 s on two free cores.
 const API_LIMIT: Duration = Duration::from_mins(2);
-
-/// How long nodes and name servers may take: 12 s and 20 s on two free cores.
-const READY_LIMIT: Duration = Duration::from_mins(4);
-
-/// How often the API server is asked while something is waited for: each question is a run of `kubectl`.
-const ASK_EVERY: Duration = Duration::from_millis(500);
 
 /// The name of the machine that holds the switch.
 const SWITCH: &str = "switch";
@@ -196,13 +194,12 @@ pub fn traces() -> Vec<String> {
 #[derive(Debug)]
 pub struct Cluster {
     // Dropped in this order: the way in, the nodes, the control plane, the switch, the folders.
-    _api: Door,
+    _way_in: Door,
     machines: BTreeMap<Member, Mutex<Machine>>,
     switch: Switch,
     _switch_machine: Machine,
     cgroups: Cgroups,
-    kubectl: PathBuf,
-    kubeconfig: PathBuf,
+    api: Api,
     volumes: usize,
     logs: Scratch,
     scratch: Scratch,
@@ -211,43 +208,12 @@ pub struct Cluster {
 impl Cluster {
     /// The beginning of a start; `program` is `bloodraven-testbed`, whose subcommands are the first processes of machines.
     pub fn options(program: impl Into<PathBuf>) -> Options {
-        Options { program: program.into(), profile: Profile::default(), volumes: 4, workspace: None }
-    }
-
-    /// The path of the administrator's kubeconfig, for clients on this machine. The file is gone when the cluster is.
-    pub fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
+        Options { program: program.into(), profile: Profile::default(), volumes: 5, workspace: None }
     }
 
     /// The folder with a log a program: `<machine>/<program>.log`. Kept when a test fails.
     pub fn logs(&self) -> &Path {
         self.logs.path()
-    }
-
-    /// Runs `kubectl` as the administrator, and gives what it wrote.
-    pub fn kubectl(&self, words: &[&str]) -> Result<String, Error> {
-        let what = format!("kubectl {}", words.join(" "));
-        network::answer(&what, self.kubectl_command().args(words).output())
-    }
-
-    /// `kubectl` as the administrator; add arguments and run it.
-    pub fn kubectl_command(&self) -> Command {
-        let mut command = Command::new(&self.kubectl);
-        command.arg("--kubeconfig").arg(&self.kubeconfig);
-        command.arg("--cache-dir").arg(self.scratch.path().join("kubectl-cache")).stdin(Stdio::null());
-        // It would go through the user's proxy otherwise, loopback or not.
-        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
-            command.env_remove(name);
-        }
-        command
-    }
-
-    /// Creates or changes objects.
-    pub fn apply(&self, objects: &Value) -> Result<(), Error> {
-        let file = self.scratch.path().join("apply.json");
-        std::fs::write(&file, objects.to_string()).context(FileSnafu { what: "write", path: &file })?;
-        let file = file.display().to_string();
-        self.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &file]).map(drop)
     }
 
     /// Opens a way from this machine's loopback to an address as a machine of the cluster sees it: a pod's, a service's, its
@@ -260,34 +226,6 @@ impl Cluster {
     /// A command that runs on a machine: its file system, its network, its processes.
     pub fn command_on(&self, name: &str, program: &str) -> Result<Command, Error> {
         self.machine(Member::named(name)?).command(program)
-    }
-
-    /// Waits until a question to the API server has the wanted answer; an error that names `what` when it never has.
-    pub fn wait_for<T>(
-        &self,
-        what: &str,
-        limit: Duration,
-        mut ask: impl FnMut(&Self) -> Option<T>,
-    ) -> Result<T, Error> {
-        let found = wait::until_every(limit, ASK_EVERY, || ask(self));
-        let hint = || format!("see {}", self.logs().display());
-        found.ok_or_else(|| TooLateSnafu { what, seconds: limit.as_secs(), hint: hint() }.build())
-    }
-
-    /// The objects that a `kubectl get` finds.
-    pub fn get(&self, words: &[&str]) -> Result<Value, Error> {
-        let text = self.kubectl(&[&["get", "--request-timeout=10s", "--output=json"], words].concat())?;
-        let said = |error: serde_json::Error| ProgramSnafu { what: "reading kubectl", said: error.to_string() }.build();
-        serde_json::from_str(&text).map_err(said)
-    }
-
-    /// Waits until nodes are Ready.
-    pub fn wait_for_nodes(&self, names: &[&str]) -> Result<(), Error> {
-        let what = format!("not all of {} are Ready", names.join(", "));
-        self.wait_for(&what, READY_LIMIT, |cluster| {
-            let nodes = cluster.get(&["nodes"]).ok()?;
-            names.iter().all(|name| is_ready(&nodes, name)).then_some(())
-        })
     }
 
     /// Volumes whose claims are gone are emptied and offered again. (Kubernetes keeps them `Released` for somebody to look.)
@@ -313,9 +251,16 @@ impl Cluster {
         let image = images::Image { name: images::BLOODRAVEN, entrypoint: vec!["/usr/local/bin/bloodraven"] };
         let recipe = |root: &Path| images::bloodraven(&parts.sources, bloodraven, keeper, root).map(drop);
         let archive = golden::archive(self.scratch.path(), &image, recipe)?;
-        for node in Member::nodes() {
-            golden::import(&self.machine(node), &archive)?;
-        }
+        std::thread::scope(|scope| {
+            let archive = &archive;
+            let imports: Vec<_> =
+                Member::nodes().map(|node| scope.spawn(move || golden::import(&self.machine(node), archive))).collect();
+            let panicked = || ProgramSnafu { what: "importing an image", said: "it panicked" }.fail();
+            imports
+                .into_iter()
+                .map(|import| import.join().unwrap_or_else(|_| panicked()))
+                .collect::<Result<(), Error>>()
+        })?;
         std::fs::remove_file(&archive).context(FileSnafu { what: "remove", path: archive })
     }
 
@@ -379,18 +324,22 @@ impl Cluster {
         switch.plug(Member::PLANE, plane.pid()?)?;
 
         let target = SocketAddr::from((Member::PLANE.address(), layout::API_PORT));
-        let api =
+        let way_in =
             Door::open(plane.first(), target).context(FileSnafu { what: "open a door to", path: "the API server" })?;
-        let url = format!("https://{}:{}", Ipv4Addr::LOCALHOST, api.address().port());
-        let kubeconfig = certificates.kubeconfig("admin", &url)?;
+        let url = format!("https://{}:{}", Ipv4Addr::LOCALHOST, way_in.address().port());
         let mut cluster = Self {
-            _api: api,
+            _way_in: way_in,
             machines: BTreeMap::from([(Member::PLANE, Mutex::new(plane))]),
             switch,
             _switch_machine: switch_machine,
             cgroups,
-            kubectl: parts.base.kubectl.clone(),
-            kubeconfig,
+            api: Api {
+                kubectl: parts.base.kubectl.clone(),
+                kubeconfig: certificates.kubeconfig("admin", &url)?,
+                context: None,
+                folder: folder.to_owned(),
+                hint: format!("see {}", logs.path().display()),
+            },
             volumes: options.volumes,
             logs,
             scratch,
@@ -430,12 +379,11 @@ impl Cluster {
 
     /// Waits until everything works.
     fn settle(&self, options: &Options, parts: &Parts) -> Result<(), Error> {
-        self.wait_for("the API server is not ready", API_LIMIT, |cluster| {
-            cluster.kubectl(&["get", "--raw=/readyz", "--request-timeout=5s"]).is_ok().then_some(())
-        })?;
-        self.wait_for("the first objects are refused", API_LIMIT, |cluster| {
-            cluster.apply(&manifests::all(options.volumes)).is_ok().then_some(())
-        })?;
+        self.wait_for_answers(API_LIMIT)?;
+        let first = manifests::all(options.volumes);
+        let taken = self.wait_for("the first objects are refused", API_LIMIT, |api| api.apply(&first).ok());
+        // The last refusal says why.
+        taken.or_else(|_| self.apply(&first))?;
         if let Some((bloodraven, keeper)) = &options.workspace {
             self.import_workspace(parts, bloodraven, keeper)?;
         }
@@ -447,6 +395,15 @@ impl Cluster {
             let set = cluster.get(&["daemonset", "coredns", "--namespace=kube-system"]).ok()?;
             (set["status"]["numberReady"] == SITES.len()).then_some(())
         })
+    }
+}
+
+/// Whatever can be asked of its API server can be asked of the cluster.
+impl Deref for Cluster {
+    type Target = Api;
+
+    fn deref(&self) -> &Api {
+        &self.api
     }
 }
 
@@ -469,11 +426,4 @@ fn bare(name: &str, folder: &Path, logs: &Path) -> Plan {
         logs: logs.join(name),
         children: Vec::new(),
     }
-}
-
-/// Whether a list of nodes has one of that name that is Ready.
-fn is_ready(nodes: &Value, name: &str) -> bool {
-    let found = nodes["items"].as_array().into_iter().flatten().find(|node| node["metadata"]["name"] == name);
-    let conditions = found.and_then(|node| node["status"]["conditions"].as_array());
-    conditions.into_iter().flatten().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }

@@ -69,17 +69,6 @@ impl Cluster {
     pub fn pause(&self, of: Container<'_>) -> Result<Paused, Error> {
         Paused::now(self.processes(of)?.into_iter().map(|process| process.pid).collect())
     }
-
-    /// Deletes a pod in good order, without waiting for its end.
-    pub fn delete_pod(&self, namespace: &str, pod: &str) -> Result<(), Error> {
-        self.kubectl(&["delete", "pod", pod, "--namespace", namespace, "--wait=false"]).map(drop)
-    }
-
-    /// Deletes a pod's object at once, whether or not its processes have ended.
-    pub fn force_delete_pod(&self, namespace: &str, pod: &str) -> Result<(), Error> {
-        let words = ["delete", "pod", pod, "--namespace", namespace, "--wait=false", "--grace-period=0", "--force"];
-        self.kubectl(&words).map(drop)
-    }
 }
 
 /// The runtime's name of a container, from a pod's status.

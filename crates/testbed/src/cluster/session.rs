@@ -92,7 +92,7 @@ pub fn hold(program: &Path, words: &[String]) -> Result<String, Error> {
     let state = State {
         pid: std::process::id(),
         kubeconfig: cluster.kubeconfig().to_owned(),
-        kubectl: cluster.kubectl.clone(),
+        kubectl: cluster.api.kubectl.clone(),
         logs: cluster.logs().to_owned(),
     };
     let text = serde_json::to_string_pretty(&state).map_err(part("the state of the cluster"))?;

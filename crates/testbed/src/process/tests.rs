@@ -132,3 +132,15 @@ fn the_tail_of_a_log_is_its_last_lines() {
     check(&format!("{}\nlast", "x".repeat(200_000)), 1, "last");
     assert_eq!(tail(Path::new("/no/such/file"), 3), "");
 }
+
+#[test]
+fn a_short_program_is_fed_read_and_ended_when_it_takes_too_long() {
+    let said = output(&mut shell("cat; echo no >&2; exit 3"), "text", LONG).unwrap();
+    assert_eq!((said.status.code(), &said.stdout[..], &said.stderr[..]), (Some(3), &b"text"[..], &b"no\n"[..]));
+    let large = output(&mut shell("head -c 1000000 /dev/zero"), "", LONG).unwrap();
+    assert_eq!(large.stdout.len(), 1_000_000);
+    let watch = wait::Stopwatch::start();
+    let error = output(&mut shell("sleep 1000 & sleep 1000"), "", Duration::from_millis(50)).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    assert!(watch.elapsed() < LONG, "what it started does not hold it up");
+}

@@ -14,8 +14,9 @@ use super::super::config_map::CONFIG_KEY;
 use super::super::{Plan, SitePlan, conf};
 use super::volumes::{Account, accounts, folder, mount, read_only};
 use super::{
-    ADMIN_PORT, AUTHORITY_DIR, CONF_DIR, CONFIG_DIR, CREDENTIALS_DIR, DATA_DIR, KEEPER, KEEPER_SOCKET, MYSQL_PORT,
-    MYSQL_SOCKET, OPTION_FILE, RUN_DIR, SIDECAR_PORT, STATE_DIR, TLS_DIR, VOLUME_DIR, security,
+    ADMIN_PORT, AUTHORITY_DIR, CONF_DIR, CONFIG_DIR, CREDENTIALS_DIR, DATA_DIR, DATA_FOLDER, KEEPER, KEEPER_SOCKET,
+    MYSQL_PORT, MYSQL_SOCKET, OPTION_FILE, RUN_DIR, SIDECAR_PORT, STATE_DIR, STATE_FOLDER, TLS_DIR, VOLUME_DIR,
+    security,
 };
 
 /// Makes the folders on the volume, writes the option file, brings the keeper.
@@ -63,9 +64,9 @@ pub(super) fn sidecar(plan: &Plan<'_>, site: &SitePlan<'_>) -> Container {
         ..probe(delay, period)
     };
     let mut mounts =
-        vec![folder("bloodraven", STATE_DIR), mount("run", RUN_DIR), read_only("authority", AUTHORITY_DIR)];
+        vec![folder(STATE_FOLDER, STATE_DIR), mount("run", RUN_DIR), read_only("authority", AUTHORITY_DIR)];
     mounts.extend(tls(plan));
-    mounts.extend(accounts(plan).iter().filter(|account| account.is_operator()).map(Account::mount));
+    mounts.extend(accounts(plan).iter().filter(|account| account.is_for_sidecar()).map(Account::mount));
     Container {
         command: Some(words(&["bloodraven", "sidecar"])),
         restart_policy: Some("Always".to_owned()),
@@ -106,8 +107,8 @@ pub(super) fn mysql(plan: &Plan<'_>, site: &SitePlan<'_>) -> Container {
         &socket,
     ];
     let mut mounts = vec![
-        folder("mysql", DATA_DIR),
-        folder("bloodraven", STATE_DIR),
+        folder(DATA_FOLDER, DATA_DIR),
+        folder(STATE_FOLDER, STATE_DIR),
         read_only("conf", CONF_DIR),
         mount("run", RUN_DIR),
     ];
@@ -131,7 +132,7 @@ fn environment(plan: &Plan<'_>, site: &SitePlan<'_>) -> Vec<EnvVar> {
     let peers = plan.sites().iter().filter(|peer| peer.name() != site.name());
     let peers =
         peers.map(|peer| format!("{}:{SIDECAR_PORT}", plan.host(&names::site_internal(plan.name(), peer.name()))));
-    vec![
+    let mut all = vec![
         value("MY_SITE", site.name()),
         value("FAILOVER_GROUP", plan.name()),
         value("GROUP_UID", plan.uid()),
@@ -147,7 +148,13 @@ fn environment(plan: &Plan<'_>, site: &SitePlan<'_>) -> Vec<EnvVar> {
         value("STATE_DIR", STATE_DIR),
         value("KEEPER_SOCKET", KEEPER_SOCKET),
         value("LISTEN_ADDR", format!(":{SIDECAR_PORT}")),
-    ]
+    ];
+    if plan.spec().tls.is_some() {
+        // It asks for the server by the pod's address; the certificate has the name by which others ask.
+        let name = plan.host(&names::site_internal(plan.name(), site.name()));
+        all.extend([value("MYSQL_TLS_CA", format!("{TLS_DIR}/ca.crt")), value("MYSQL_TLS_NAME", name)]);
+    }
+    all
 }
 
 fn container(plan: &Plan<'_>, name: &str, image: &str) -> Container {

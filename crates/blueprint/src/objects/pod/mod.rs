@@ -32,6 +32,10 @@ pub const SIDECAR_PORT: u16 = 8080;
 pub const DATA_DIR: &str = "/var/lib/mysql";
 /// What sidecar and keeper remember, on the site's volume, beside the data.
 pub const STATE_DIR: &str = "/var/lib/bloodraven";
+/// The folder of the server's data on the site's volume.
+pub const DATA_FOLDER: &str = "mysql";
+/// The folder beside it, of sidecar and keeper.
+pub const STATE_FOLDER: &str = "bloodraven";
 /// The site's volume itself, in the init container.
 pub const VOLUME_DIR: &str = "/volume";
 /// The `ConfigMap`, in the init container.
@@ -44,6 +48,8 @@ pub const OPTION_FILE: &str = "/etc/bloodraven/conf/my.cnf";
 pub const RUN_DIR: &str = "/run/bloodraven";
 /// The keeper's binary, put there by the init container.
 pub const KEEPER: &str = "/run/bloodraven/keeper";
+/// Its name, in the operator's image and in [`RUN_DIR`].
+pub const KEEPER_FILE: &str = "keeper";
 /// The keeper's socket.
 pub const KEEPER_SOCKET: &str = "/run/bloodraven/keeper.sock";
 /// The server's own socket, for people inside the container.

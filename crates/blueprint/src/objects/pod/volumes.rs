@@ -41,9 +41,9 @@ impl Account {
         read_only(&self.volume(), &format!("{CREDENTIALS_DIR}/{}", self.role))
     }
 
-    /// Whether it is the one that the sidecar uses.
-    pub(super) fn is_operator(&self) -> bool {
-        self.role == "operator"
+    /// Whether the sidecar has to know it: it logs in as the operator, and leaves sessions of the others alone.
+    pub(super) fn is_for_sidecar(&self) -> bool {
+        ["operator", "replication", "monitor", "backup"].contains(&self.role)
     }
 }
 

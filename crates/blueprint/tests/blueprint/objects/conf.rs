@@ -57,8 +57,8 @@ fn settings_of_the_group_become_options() {
             json!({"/spec/tls": {"secretName": "t"}}),
             vec!["require-secure-transport=ON", "ssl-ca=/etc/mysql/tls/ca.crt"],
         ),
-        (semi_sync("1.5s"), vec!["rpl-semi-sync-source-timeout=1500", "plugin-load-add=semisync_source.so"]),
-        (semi_sync("0s"), vec!["rpl-semi-sync-source-timeout=4294967295", "plugin-load-add=semisync_replica.so"]),
+        (semi_sync("1.5s"), vec!["loose-rpl-semi-sync-source-timeout=1500", "plugin-load-add=semisync_source.so"]),
+        (semi_sync("0s"), vec!["loose-rpl-semi-sync-source-timeout=4294967295", "plugin-load-add=semisync_replica.so"]),
         (json!({"/spec/backup": pitr}), vec!["max-binlog-size=64M"]),
         (json!({"/spec/backup": pitr, "/spec/mysqlConf": {"max_binlog_size": "8M"}}), vec!["max-binlog-size=8M"]),
     ];

@@ -179,6 +179,9 @@ fn every_path_that_a_container_is_told_is_there() {
         "sidecar",
         &[
             ("/etc/mysql/creds/operator/password", "creds-operator"),
+            ("/etc/mysql/creds/replication/username", "creds-replication"),
+            ("/etc/mysql/creds/monitor/username", "creds-monitor"),
+            ("/etc/mysql/creds/backup/username", "creds-backup"),
             ("/var/lib/bloodraven", "data"),
             ("/etc/bloodraven/authority/hmac.key", "authority"),
             ("/run/bloodraven/keeper.sock", "run"),

@@ -109,16 +109,21 @@ fn the_operator_itself() {
             image: "registry.example.com/bloodraven:0.1.0".to_owned(),
             watch_namespaces: watch.iter().map(|namespace| (*namespace).to_owned()).collect(),
         };
-        let rights = install::rights(&install);
-        let mut found = vec![
-            value(&install::service_account(&install)),
-            value(&rights.cluster.role),
-            value(&rights.cluster.binding),
-        ];
-        found.extend(rights.namespaced.iter().flat_map(|(role, binding)| [value(role), value(binding)]));
-        found.extend([value(&install::service(&install)), value(&install::deployment(&install))]);
-        found
+        install.objects()
     };
     check("install", &all(&[]));
     check("install_namespaces", &all(&["shop", "billing"]));
+}
+
+/// What people apply, without anything of this project installed.
+#[test]
+fn committed_manifests_are_the_generated_ones() {
+    for (file, watch) in [("operator.yaml", vec![]), ("operator-one-namespace.yaml", vec!["shop".to_owned()])] {
+        let image = format!("bloodraven:{}", env!("CARGO_PKG_VERSION"));
+        let install = Install { namespace: install::NAME.to_owned(), image, watch_namespaces: watch };
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(file);
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let expect = format!("{}{}", install::HEADER, install.yaml());
+        assert!(text == expect, "deploy/{file} is not what the code says; run cargo xtask codegen");
+    }
 }

@@ -1,0 +1,310 @@
+//! Fields of the spec, with a whole operator at a real API server: each has its effect, or is refused in words.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bloodraven_cluster::ClusterWorld;
+use bloodraven_operator::settings::{Listeners, Settings};
+use bloodraven_operator::tell::Teller;
+use bloodraven_operator::world::{Secrets, World};
+use bloodraven_telemetry::OperatorMetrics;
+use bloodraven_testbed::wait;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::stage::*;
+
+/// An operator of one namespace, as it runs in a pod.
+struct Operator {
+    end: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+impl Operator {
+    async fn start(namespace: &str) -> Self {
+        let world = Arc::new(ClusterWorld::new(server().client().await.unwrap(), places(namespace)));
+        let ears = Arc::new(Teller::new(OperatorMetrics::new("0.0.0")));
+        let settings = Settings { ears, ..Settings::new("operator-a_1") };
+        let aux = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (end, told) = oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            let listeners = Listeners { aux, metrics: None, probes: None };
+            let told = async { drop(told.await) };
+            bloodraven_operator::run(world, settings, listeners, told).await.unwrap();
+        });
+        Self { end: Some(end), task }
+    }
+
+    async fn stop(mut self) {
+        drop(self.end.take());
+        self.task.await.unwrap();
+    }
+}
+
+/// Asks until it is so. Blocks a thread: the operator runs on others.
+async fn eventually<T: Send + 'static>(what: &str, ask: impl FnMut() -> Option<T> + Send + 'static) -> T {
+    let every = std::time::Duration::from_millis(200);
+    let seen = tokio::task::spawn_blocking(move || wait::until_every(LIMIT, every, ask)).await.unwrap();
+    seen.unwrap_or_else(|| panic!("never: {what}"))
+}
+
+fn group(namespace: &str, name: &str) -> Option<Value> {
+    let words = ["get", "mfg", "-n", namespace, name, "-o", "json"];
+    serde_json::from_slice(&server().kubectl().args(words).output().ok()?.stdout).ok()
+}
+
+fn condition(object: &Value, name: &str) -> Value {
+    let all = object["status"]["conditions"].as_array().into_iter().flatten();
+    all.into_iter().find(|it| it["type"] == name).cloned().unwrap_or_default()
+}
+
+fn secret(namespace: &str) {
+    let data = json!({"username": "ops", "password": "hidden", "MYSQL_ROOT_PASSWORD": "hidden"});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "creds", "namespace": namespace},
+        "stringData": data});
+    apply(server(), &secret.to_string());
+}
+
+/// Reasons of the Events of a namespace.
+fn events(namespace: &str) -> Vec<(String, String)> {
+    let words = ["get", "events.v1.events.k8s.io", "-n", namespace, "-o", "json"];
+    let listed: Value = serde_json::from_slice(&server().kubectl().args(words).output().unwrap().stdout).unwrap();
+    let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+    listed["items"].as_array().unwrap().iter().map(|it| (text(it, "reason"), text(it, "note"))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_looks_after_yet_is_refused_in_words_and_nothing_is_made() {
+    let namespace = "not-yet";
+    apply(server(), &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}).to_string());
+    let rows = [
+        ("dragonfly.yaml", "dragonfly"),
+        ("backup-pitr.yaml", "backup"),
+        ("restore-new-group.yaml", "initFromBackup"),
+        ("restore-in-place.yaml", "restoreInPlace"),
+    ];
+    for (file, field) in rows {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(file);
+        let mut object: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        object["metadata"] = json!({"namespace": namespace, "name": field.to_lowercase()});
+        apply(server(), &object.to_string());
+    }
+    let operator = Operator::start(namespace).await;
+    for (_, field) in rows {
+        let wanted = format!("spec.{field}: this operator does not look after it yet; remove it");
+        let said = format!("Degraded names {wanted}");
+        let object = eventually(&said, move || {
+            let object = group(namespace, &field.to_lowercase())?;
+            let degraded = condition(&object, "Degraded");
+            let named = degraded["status"] == "True" && degraded["message"].as_str()?.contains(&wanted);
+            named.then_some(object)
+        })
+        .await;
+        let degraded = condition(&object, "Degraded");
+        assert!(
+            degraded["message"].as_str().unwrap().contains("InvalidSpec") || degraded["reason"] == "InvalidSpec",
+            "{degraded}"
+        );
+        assert_ne!(condition(&object, "Ready")["status"], "True");
+    }
+    let told = events(namespace);
+    let refusals = told.iter().filter(|(reason, _)| reason == "InvalidSpec").count();
+    assert!(refusals >= rows.len(), "{told:?}");
+    assert_eq!(names_of("deployment", namespace), Vec::<String>::new());
+    assert_eq!(names_of("pvc", namespace), Vec::<String>::new());
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_is_missing_is_named_and_taken_when_it_comes() {
+    let namespace = "late-secret";
+    let (_, _) = stage(namespace).await;
+    let operator = Operator::start(namespace).await;
+    eventually("an Event SecretNotFound", move || {
+        events(namespace).into_iter().find(|(reason, note)| reason == "SecretNotFound" && note.contains("creds"))
+    })
+    .await;
+    assert_eq!(names_of("deployment", namespace), Vec::<String>::new());
+    secret(namespace);
+    eventually("Deployments", move || (names_of("deployment", namespace).len() == 2).then_some(())).await;
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_group_is_left_as_it_is_until_the_pause_ends() {
+    let namespace = "paused";
+    let (_, _) = stage(namespace).await;
+    secret(namespace);
+    let operator = Operator::start(namespace).await;
+    let text = move || get("configmap", namespace, "mysql-orders-iad-config")["data"]["bloodraven.cnf"].to_string();
+    eventually("a ConfigMap", move || (names_of("configmap", namespace).len() == 2).then_some(())).await;
+    let before = text();
+    edit(namespace, &json!({"paused": true, "pausedReason": "disks are changed"}));
+    eventually("Paused", move || {
+        let paused = condition(&group(namespace, "orders")?, "Paused");
+        (paused["status"] == "True" && paused["message"].as_str()?.contains("disks are changed")).then_some(())
+    })
+    .await;
+    edit(namespace, &json!({"mysqlConf": {"max-connections": "77"}}));
+    // the operator has seen the change, and has left everything alone
+    eventually("the new generation is seen", move || {
+        let object = group(namespace, "orders")?;
+        (object["status"]["observedGeneration"] == object["metadata"]["generation"]).then_some(())
+    })
+    .await;
+    assert_eq!(text(), before);
+    edit(namespace, &json!({"paused": false}));
+    eventually("the change is made", move || text().contains("max-connections=77").then_some(())).await;
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_grows_and_keeps_what_else_it_is() {
+    let namespace = "growing";
+    let (world, group) = stage(namespace).await;
+    secret(namespace);
+    let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"},
+        "provisioner": "example.org/none", "allowVolumeExpansion": true});
+    apply(server(), &class.to_string());
+    let object = wanted(&world, &group).await;
+    until(&world, &group, async || world.furnish(&group, &object).await.ok()).await;
+    // as a provisioner would
+    let name = "mysql-orders-iad-data";
+    let bind = json!({"spec": {"volumeName": "v1"}}).to_string();
+    let words = ["patch", "pvc", "-n", namespace, name, "--type=merge", "-p", &bind];
+    assert!(server().kubectl().args(words).output().unwrap().status.success());
+    set_status("pvc", namespace, name, &json!({"phase": "Bound", "capacity": {"storage": "1Gi"}}));
+    let before = get("pvc", namespace, name);
+
+    let mut spec = get("mfg", namespace, "orders")["spec"]["sites"].clone();
+    spec[0]["storage"]["size"] = json!("2Gi");
+    edit(namespace, &json!({ "sites": spec }));
+    let object = wanted(&world, &group).await;
+    until(&world, &group, async || {
+        world.furnish(&group, &object).await.ok()?;
+        (get("pvc", namespace, name)["spec"]["resources"]["requests"]["storage"] == "2Gi").then_some(())
+    })
+    .await;
+    let after = get("pvc", namespace, name);
+    assert_eq!(after["metadata"]["annotations"], before["metadata"]["annotations"], "its server id and its maker stay");
+    assert_eq!(after["spec"]["volumeName"], "v1");
+    let shrink = json!([{"op": "replace", "path": "/spec/sites/0/storage/size", "value": "1Gi"}]).to_string();
+    let words = ["patch", "mfg", "-n", namespace, "orders", "--type=json", "-p", &shrink];
+    let refused = server().kubectl().args(words).output().unwrap();
+    assert!(!refused.status.success(), "a volume never shrinks");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_secret_that_a_spec_names_is_read_anew() {
+    let namespace = "rotating";
+    let (world, group) = stage(namespace).await;
+    let put = |name: &str, data: Value| {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace},
+            "stringData": data});
+        apply(server(), &secret.to_string());
+    };
+    let credentials =
+        json!({"operatorSecret": "op", "appSecret": "app", "monitorSecret": "mon", "backupSecret": "bak"});
+    edit(namespace, &json!({"secretName": null, "credentials": credentials, "tls": {"secretName": "tls"}}));
+    let account = |user: &str, password: &str| json!({"username": user, "password": password});
+    let both = json!({"username": "ops", "password": "one", "MYSQL_ROOT_PASSWORD": "r",
+        "MYSQL_REPLICATION_USER": "repl", "MYSQL_REPLICATION_PASSWORD": "one"});
+    put("op", both.clone());
+    for (name, user) in [("app", "app"), ("mon", "mon"), ("bak", "bak")] {
+        put(name, account(user, "one"));
+    }
+    put("tls", json!({"ca.crt": "one", "tls.crt": "-", "tls.key": "-"}));
+    put("mysql-orders-authority", json!({"hmac.key": "a".repeat(32)}));
+    let read = || until(&world, &group, async || world.secrets(&group).await.ok());
+    let before = read().await;
+    assert_eq!(before.spared, ["mon", "bak"]);
+    let mut changed = both;
+    changed["password"] = json!("two");
+    changed["MYSQL_REPLICATION_PASSWORD"] = json!("three");
+    type Check = fn(&Secrets) -> bool;
+    let rows: [(&str, Value, Check); 5] = [
+        ("op", changed, |it| {
+            it.operator.password == "two" && it.replication.as_ref().is_some_and(|it| it.password == "three")
+        }),
+        ("mon", account("mon2", "x"), |it| it.spared[0] == "mon2"),
+        ("bak", account("bak2", "x"), |it| it.spared[1] == "bak2"),
+        ("tls", json!({"ca.crt": "two", "tls.crt": "-", "tls.key": "-"}), |it| {
+            it.tls.as_ref().is_some_and(|tls| tls.ca == b"two")
+        }),
+        ("mysql-orders-authority", json!({"hmac.key": "b".repeat(32), "hmac.previous": "a".repeat(32)}), |it| {
+            it.keys.previous.is_some()
+        }),
+    ];
+    for (name, data, check) in rows {
+        assert!(!check(&before), "{name}: the test can fail");
+        put(name, data);
+        let now = read().await;
+        assert!(check(&now), "{name}: {now:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_site_that_leaves_the_spec_takes_its_objects_along_and_leaves_its_volume() {
+    let namespace = "leaving";
+    let (world, group) = stage(namespace).await;
+    secret(namespace);
+    let two = get("mfg", namespace, "orders")["spec"]["sites"].clone();
+    let mut three = two.as_array().unwrap().clone();
+    three.push(json!({"name": "fra", "zone": "fra", "lbIP": "192.0.2.7", "taintNodeSelector": {"none": "x"},
+        "storage": {"storageClassName": "fast", "size": "1Gi"}}));
+    let furnish = async |sites: Value, deployments: usize| {
+        edit(namespace, &json!({ "sites": sites }));
+        let object = wanted(&world, &group).await;
+        until(&world, &group, async || {
+            world.furnish(&group, &object).await.ok()?;
+            (names_of("deployment", namespace).len() == deployments).then_some(())
+        })
+        .await;
+    };
+    furnish(json!(three), 3).await;
+    let iad = || get("deployment", namespace, "mysql-orders-iad")["spec"].clone();
+    let (before, services) = (iad(), names_of("service", namespace).len());
+    // somebody's Service that only looks like the site's
+    let other = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "mysql-orders-fra", "namespace": namespace,
+        "labels": {"app.kubernetes.io/managed-by": "somebody"}, "ownerReferences": []}, "spec": {"ports": [{"port": 1}]}});
+    assert!(
+        server()
+            .kubectl()
+            .args(["delete", "service", "-n", namespace, "mysql-orders-fra"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    apply(server(), &other.to_string());
+
+    // its pod is on its way out; the record still names it
+    apply(server(), &pod(namespace, "f", "fra", "leaving-n1").to_string());
+    let uid = get("pod", namespace, "f")["metadata"]["uid"].as_str().unwrap().to_owned();
+    let voters = json!([{"site": "fra", "instance": format!("{uid}/s")}]);
+    let record = |epoch: u64, voters: &Value| {
+        let authority = json!({"epoch": epoch, "tenure": 1, "site": "iad", "instance": "u/s", "phase": "Stable",
+            "cause": "Voters", "voters": voters});
+        set_status("mfg", namespace, "orders", &json!({ "authority": authority }));
+    };
+    record(1, &voters);
+    let delete = ["delete", "pod", "-n", namespace, "f", "--wait=false", "--grace-period=0", "--force"];
+    assert!(server().kubectl().args(delete).output().unwrap().status.success());
+    furnish(two.clone(), 2).await;
+    assert_eq!(names_of("pvc", namespace).len(), 3, "its volume stays");
+    assert_eq!(names_of("configmap", namespace).len(), 2);
+    assert_eq!(names_of("service", namespace).len(), services - 2);
+    assert_eq!(get("service", namespace, "mysql-orders-fra")["spec"]["ports"][0]["port"], 1, "another's");
+    assert!(get("pod", namespace, "f")["metadata"]["deletionTimestamp"].is_string(), "a record names it");
+    assert_eq!(iad(), before, "nothing is rolled by it");
+    record(2, &json!([]));
+    let object = wanted(&world, &group).await;
+    until(&world, &group, async || {
+        world.furnish(&group, &object).await.ok()?;
+        let words = ["get", "pod", "-n", namespace, "f"];
+        (!server().kubectl().args(words).output().unwrap().status.success()).then_some(())
+    })
+    .await;
+}

@@ -1,0 +1,13 @@
+//! The operator's world in a cluster, against a real API server.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, and so do the functions that its tests share"
+)]
+
+mod fields;
+mod rights;
+mod stage;
+mod world;

@@ -1,0 +1,160 @@
+//! What the tests of this folder share: one API server, and a namespace with a group in it for each test.
+//!
+//! There are no kubelets here: pods, nodes and their leases are written as a kubelet would write them.
+
+use std::io::Write as _;
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bloodraven_api::{MysqlFailoverGroup, crd, keys};
+use bloodraven_blueprint::spec;
+use bloodraven_brain::name::Site;
+use bloodraven_cluster::{ClusterWorld, House, Places};
+use bloodraven_operator::world::{GroupId, Version, World};
+use bloodraven_testbed::kubernetes::ApiServer;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+/// Anything that a busy machine may take.
+pub(crate) const LIMIT: Duration = Duration::from_mins(1);
+
+/// The server that all tests share, with our kinds in place. It ends with the process.
+pub(crate) fn server() -> &'static ApiServer {
+    static SERVER: OnceLock<ApiServer> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let server = ApiServer::start().unwrap();
+        apply(&server, &crd::all_yaml());
+        let waited =
+            server.kubectl().args(["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).output();
+        assert!(waited.unwrap().status.success(), "our kinds are not served");
+        server
+    })
+}
+
+/// As an admin would.
+pub(crate) fn apply(server: &ApiServer, text: &str) {
+    let mut kubectl = server.kubectl();
+    kubectl
+        .args(["apply", "--server-side", "--force-conflicts", "-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null());
+    let mut child = kubectl.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success(), "{text}");
+}
+
+/// One object, as it stands.
+pub(crate) fn get(kind: &str, namespace: &str, name: &str) -> Value {
+    let got = server().kubectl().args(["get", kind, "-n", namespace, name, "-o", "json"]).output().unwrap();
+    assert!(got.status.success(), "{got:?}");
+    serde_json::from_slice(&got.stdout).unwrap()
+}
+
+/// Its status, as a kubelet would write it.
+pub(crate) fn set_status(kind: &str, namespace: &str, name: &str, status: &Value) {
+    let patch = json!({ "status": status }).to_string();
+    let words = ["patch", kind, "-n", namespace, name, "--subresource=status", "--type=merge", "-p", &patch];
+    let set = server().kubectl().args(words).output().unwrap();
+    assert!(set.status.success(), "{set:?}");
+}
+
+pub(crate) fn places(namespace: &str) -> Places {
+    Places {
+        namespace: namespace.to_owned(),
+        pod: "operator-a".to_owned(),
+        watched: vec![namespace.to_owned()],
+        house: House {
+            own_image: Some("example.org/bloodraven:1".to_owned()),
+            operator_address: "bloodraven.ops.svc.cluster.local:8082".to_owned(),
+            cluster_domain: "cluster.local".to_owned(),
+        },
+        aux_port: 8082,
+    }
+}
+
+/// A namespace of its own, a group in it, and the world of an operator there.
+pub(crate) async fn stage(namespace: &str) -> (ClusterWorld, GroupId) {
+    apply(server(), &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}).to_string());
+    let site = |name: &str| {
+        json!({"name": name, "zone": name, "lbIP": "192.0.2.7",
+        "taintNodeSelector": {format!("{namespace}-site"): name},
+        "storage": {"storageClassName": "fast", "size": "1Gi"}})
+    };
+    let group = json!({"apiVersion": "shipstream.io/v1alpha1", "kind": "MysqlFailoverGroup",
+        "metadata": {"name": "orders", "namespace": namespace},
+        "spec": {"secretName": "creds", "dns": {"hostname": "db.example.org"}, "sites": [site("iad"), site("pdx")]}});
+    apply(server(), &group.to_string());
+    let world = ClusterWorld::new(server().client().await.unwrap(), places(namespace));
+    (world, GroupId::new(namespace, "orders"))
+}
+
+pub(crate) fn sites() -> [Site; 2] {
+    ["iad", "pdx"].map(Site::new)
+}
+
+/// Looks again whenever the group's bell rings, until it is so.
+pub(crate) async fn until<T>(world: &ClusterWorld, group: &GroupId, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let mut bell = world.changes_of(group);
+    let seen = async {
+        loop {
+            bell.borrow_and_update();
+            if let Some(found) = look().await {
+                return found;
+            }
+            bell.changed().await.unwrap();
+        }
+    };
+    timeout(LIMIT, seen).await.expect("seen in time")
+}
+
+pub(crate) async fn version(world: &ClusterWorld, group: &GroupId) -> Version {
+    let object = world.read(group).await.unwrap().unwrap();
+    Version(object["metadata"]["resourceVersion"].as_str().unwrap().into())
+}
+
+/// A pod as its Deployment would make it.
+pub(crate) fn pod(namespace: &str, name: &str, site: &str, node: &str) -> Value {
+    let labels = json!({keys::LABEL_NAME: "mysql", keys::LABEL_INSTANCE: "orders", keys::LABEL_MANAGED_BY: "bloodraven",
+        keys::LABEL_FAILOVER_GROUP: "orders", keys::LABEL_SITE: site, keys::LABEL_ROLE: "replica",
+        keys::LABEL_HEALTHY: "no"});
+    let container = |name: &str| json!({"name": name, "image": "example.org/none:1"});
+    json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels, "finalizers": [keys::FINALIZER_INSTANCE]},
+        "spec": {"nodeName": node, "containers": [container("mysql")], "initContainers": [container("sidecar")],
+            "automountServiceAccountToken": false, "tolerations": [{"operator": "Exists"}]}})
+}
+
+pub(crate) fn terminated(name: &str) -> Value {
+    json!({"name": name, "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+        "state": {"terminated": {"exitCode": 0, "finishedAt": "2026-01-01T00:00:05Z"}}})
+}
+
+/// The lease of a node, renewed at that time.
+pub(crate) fn vouch(node: &str, at: &str) {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-node-lease"}});
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": node, "namespace": "kube-node-lease"}, "spec": {"renewTime": at}});
+    apply(server(), &format!("{namespace}\n---\n{lease}"));
+}
+
+/// The group as the operator would take it.
+pub(crate) async fn wanted(world: &ClusterWorld, group: &GroupId) -> MysqlFailoverGroup {
+    spec::object(world.read(group).await.unwrap().unwrap()).unwrap()
+}
+
+pub(crate) fn names_of(kind: &str, namespace: &str) -> Vec<String> {
+    let words = ["get", kind, "-n", namespace, "-l", "app.kubernetes.io/managed-by=bloodraven", "-o", "name"];
+    let listed = server().kubectl().args(words).output().unwrap();
+    assert!(listed.status.success(), "{listed:?}");
+    let names = String::from_utf8(listed.stdout).unwrap();
+    names.lines().filter_map(|line| line.rsplit('/').next()).map(str::to_owned).collect()
+}
+
+/// As a person would: fields of the group's spec.
+pub(crate) fn edit(namespace: &str, spec: &Value) {
+    let patch = json!({ "spec": spec }).to_string();
+    let words = ["patch", "mfg", "-n", namespace, "orders", "--type=merge", "-p", &patch];
+    let patched = server().kubectl().args(words).output().unwrap();
+    assert!(patched.status.success(), "{patched:?}");
+}
