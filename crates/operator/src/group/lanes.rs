@@ -124,7 +124,6 @@ async fn work<W: World, S: Servers>(
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "a task is done with exactly these")]
 async fn one<W: World, S: Servers>(
     common: &Common<W, S>,
     shared: &Shared,
