@@ -13,6 +13,7 @@ use crate::name::{Member, Site};
 use crate::record::{Epoch, Phase};
 use crate::site::{Effect, Observation, Pair, Poll};
 use crate::time::{Boot, Millis, Now};
+use std::sync::Arc;
 
 /// Between two grants to one site that answer questions which rode on acknowledgements.
 const GRANT_AGAIN: Millis = Millis(500);
@@ -135,7 +136,7 @@ impl Group {
         if facts.pair == Pair::OPEN && of_this_tenure && holder_site.as_ref().is_some_and(|holder| holder != site) {
             seen.opened_by_hand = true;
         }
-        seen.facts = Some(facts);
+        seen.facts = Some(Arc::new(facts));
         seen.facts_under = began_under;
         seen.facts_at = now;
         seen.facts_begun = begun;

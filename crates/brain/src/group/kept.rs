@@ -404,6 +404,13 @@ impl Kept {
         self.sites.get(site).cloned().unwrap_or_default()
     }
 
+    /// The same, to look at.
+    pub fn look(&self, site: &Site) -> &SiteKept {
+        static NOTHING: SiteKept =
+            SiteKept { recovery: Recovery::None, divergent: GtidSet::new(), clone: None, tainted: false };
+        self.sites.get(site).unwrap_or(&NOTHING)
+    }
+
     /// To change what is known of that site.
     pub fn site_mut(&mut self, site: &Site) -> &mut SiteKept {
         self.sites.entry(site.clone()).or_default()

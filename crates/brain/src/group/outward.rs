@@ -43,7 +43,7 @@ impl Group {
         let label =
             |site: &Site| Label { fenced: revoked == Some(site), healthy: self.healthy(now, site, serving.is_some()) };
         let taints = || -> BTreeMap<Site, bool> {
-            self.spec.sites.iter().map(|spec| (spec.site.clone(), kept.site(&spec.site).tainted)).collect()
+            self.spec.sites.iter().map(|spec| (spec.site.clone(), kept.look(&spec.site).tainted)).collect()
         };
         Outward {
             epoch: record.epoch,

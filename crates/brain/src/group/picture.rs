@@ -37,7 +37,8 @@ impl Group {
     }
 
     fn site_facts(&self, now: Now, kept: &Kept) -> Vec<SiteFacts> {
-        let promotion = kept.promotion.clone().unwrap_or_default();
+        let nothing = GtidSet::new();
+        let promotion = kept.promotion.as_ref().unwrap_or(&nothing);
         let lease = self.lease(kept.record.as_ref());
         let names: Vec<&Site> = self.spec.sites.iter().map(|spec| &spec.site).collect();
         let facts = |site: &Site| {
@@ -51,7 +52,7 @@ impl Group {
                 role,
                 open_strays: self.open_strays(now, lease, site, instance.as_ref()),
                 instance,
-                data_lost: seen.executed().is_some_and(|own| topology::data_lost(own, &promotion, others)),
+                data_lost: seen.executed().is_some_and(|own| topology::data_lost(own, promotion, others)),
                 opened_by_hand: seen.opened_by_hand,
                 fenced_by: word.and_then(|heard| heard.ack.fenced_by),
             })

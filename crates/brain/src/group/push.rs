@@ -14,14 +14,13 @@ const LOST: Millis = Millis(3000);
 
 impl Group {
     pub(super) fn push_views(&mut self, now: Now, kept: &Kept, out: &mut Step) {
-        let view = kept.record.as_ref().map(crate::record::Record::view);
         for (site, seen) in &mut self.seen.sites {
             seen.pushing = seen.pushing.filter(|since| now.boot < *since + LOST);
             if seen.pushing.is_none() && now.boot >= seen.push_due {
                 seen.pushing = Some(now.boot);
                 let to = site.clone();
-                out.commands.push(match &view {
-                    Some(view) => Command::Push { to, view: Box::new(view.clone()) },
+                out.commands.push(match &kept.record {
+                    Some(record) => Command::Push { to, view: Box::new(record.view()) },
                     None => Command::Probe { to },
                 });
             }

@@ -13,6 +13,7 @@ use crate::site::Watch;
 use crate::time::{Boot, Millis};
 use bloodraven_gtid::GtidSet;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// See above.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -50,7 +51,7 @@ pub struct SiteSeen {
     /// Its polls.
     pub watch: Watch,
     /// The last answer of its server.
-    pub facts: Option<Facts>,
+    pub facts: Option<Arc<Facts>>,
     /// The record's epoch when the reading of `facts` began.
     pub facts_under: Epoch,
     /// When `facts` came.

@@ -11,7 +11,11 @@ use crate::topology::Verdict;
 impl Group {
     /// One new move at most, out of a record that is Stable. Everything else is somebody else's, or only told.
     pub(super) fn start_a_move(&mut self, now: Now, plan: &mut Plan, _: &mut Step) {
-        let Some(verdict) = self.judged.as_ref().map(|judged| judged.verdict.clone()) else { return };
+        let Some(verdict) = self.judged.as_ref().map(|judged| &judged.verdict) else { return };
+        if matches!(verdict, Verdict::Healthy { .. } | Verdict::Degraded { .. }) {
+            return;
+        }
+        let verdict = verdict.clone();
         let kept = plan.kept.clone();
         if let Verdict::AuthorityUnknown(why) = &verdict {
             return self.start_over(now, why, plan);

@@ -351,3 +351,52 @@ fn it_says_when_it_wants_to_be_woken() {
     driver.tick(6_000);
     assert_eq!(wake(&driver), Some(RENEW), "the end of leadership, before the call's deadline");
 }
+
+/// Whoever waits for another's lease looks again after the retry period, not before.
+#[test]
+fn waiting_takes_a_retry_period() {
+    let mut driver = Driver::new();
+    assert_eq!(driver.look(0, Found::Lease(lease("theirs", Some(OTHER)))), None);
+    assert_eq!(driver.election.wake_at(), Some(moment(RETRY).boot));
+    assert_eq!(driver.look(RETRY, Found::Absent), None, "it may lead on for a while");
+    assert_eq!(driver.election.wake_at(), Some(moment(2 * RETRY).boot));
+
+    let mut driver = Driver::new();
+    let create = driver.look(0, Found::Absent);
+    driver.step(1, Input::Wrote(write_id(create.as_ref()), Written::Unknown));
+    assert_eq!(driver.election.wake_at(), Some(moment(RETRY).boot), "counted from the sending");
+}
+
+/// A write of ours that came back with another's name makes nobody a leader.
+#[test]
+fn a_lease_that_names_another_is_not_led_by() {
+    let mut driver = Driver::new();
+    let create = driver.look(0, Found::Absent);
+    driver.step(1, Input::Wrote(write_id(create.as_ref()), Written::Done(lease("theirs", Some(OTHER)))));
+    assert!(!driver.leads(2), "{:?}", driver.heard);
+}
+
+/// Who stops and finds another's lease leaves it alone; who stops while its own write is under way waits for its end.
+#[test]
+fn a_release_is_of_our_own_lease_only() {
+    let mut driver = Driver::elected();
+    let update = driver.tick(RETRY);
+    assert_eq!(driver.step(RETRY + 1, Input::Shutdown), None, "its end brings the version");
+    let Some(Command::Read(id)) = driver.step(RETRY + 2, Input::Wrote(write_id(update.as_ref()), Written::Unknown))
+    else {
+        panic!("it looks first")
+    };
+    assert_eq!(driver.step(RETRY + 3, Input::Read(id, Found::Lease(lease("theirs", Some(OTHER))))), None);
+    assert_eq!(driver.heard.last().map(String::as_str), Some("2003 stopped"));
+
+    let mut driver = Driver::new();
+    let create = driver.look(0, Found::Absent);
+    assert_eq!(driver.step(1, Input::Shutdown), None);
+    assert!(driver.heard.is_empty(), "it may be ours any moment: {:?}", driver.heard);
+    assert!(matches!(driver.done(2, create.as_ref()), Some(Command::Release(..))));
+
+    let mut driver = Driver::new();
+    assert!(matches!(driver.tick(0), Some(Command::Read(_))));
+    driver.step(1, Input::Shutdown);
+    assert_eq!(driver.heard, ["1 stopped"], "nothing of ours is under way");
+}

@@ -67,6 +67,10 @@ impl Leader {
     pub(super) fn takes(&mut self, bounds: &Bounds, ack: &Ack, lay: Option<Millis>) -> Vec<Member> {
         let mut ack = ack.clone();
         ack.fenced &= !bounds.lease_proof_only;
+        if bounds.no_lease_proof && self.record.holder.as_ref().is_some_and(|holder| holder.member != ack.from) {
+            self.evidence.highest = self.evidence.highest.max(ack.epoch.unwrap_or(0));
+            return Vec::new();
+        }
         self.evidence.take(&self.record, &ack, NOW, lay.unwrap_or(Millis(0)));
         let ended = if lay.is_none() { authority::ended_by_newer_store(&self.record, &ack) } else { Vec::new() };
         for member in &ended {

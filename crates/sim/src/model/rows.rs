@@ -31,9 +31,21 @@ pub const MOVE: Row = row("2 sites, one move", ONE, 1_000_000);
 pub const LEADER: Row =
     row("2 sites, one move, a new leader", Bounds { faults: Faults { leader_changes: 1, ..NONE }, ..ONE }, 1_000_000);
 
-/// Another leader beside the first, which does not know: the Kubernetes Lease was unsound.
-pub const RIVAL: Row =
-    row("2 sites, one move, a rival leader", Bounds { faults: Faults { rivals: 1, ..NONE }, ..ONE }, 30_000_000);
+/// Another leader beside the first, which does not know: the Kubernetes Lease was unsound. Both answer, both write; what is
+/// left to protect is that the record is compared and swapped. A lease that ran out proves nothing then, for neither knows
+/// what the other granted: that is what a sound Lease is assumed for (`Without::LeadershipAtTheAnswer` shows it).
+pub const RIVAL: Row = row(
+    "2 sites, one move, a rival leader, no lease proof",
+    Bounds { no_lease_proof: true, faults: Faults { rivals: 1, ..NONE }, ..ONE },
+    30_000_000,
+);
+
+/// The same through two moves.
+pub const RIVAL_TWICE: Row = row(
+    "2 sites, two moves, a rival leader, no lease proof",
+    Bounds { no_lease_proof: true, faults: Faults { rivals: 1, ..NONE }, ..TWO },
+    30_000_000,
+);
 
 /// A sidecar dies.
 pub const SIDECAR: Row =
@@ -142,6 +154,7 @@ pub const DEEP: &[Row] = &[
     deep(STORE),
     deep(PODS),
     RIVAL,
+    RIVAL_TWICE,
     CRASHES,
     KEEPER,
     LATE_ACKS,

@@ -2,7 +2,7 @@
 
 use super::rows::{self, MINUTES, Row};
 use super::teeth::{Caught, Tooth, search_without};
-use super::{Without, search, walk};
+use super::{Bounds, Without, search, walk};
 
 /// Worlds of each row: enough for a whole move in every one of them.
 const MOST: usize = 40_000;
@@ -50,4 +50,17 @@ fn swarm_walks_are_safe_and_always_the_same() {
     assert!(once.with_writer > 0);
     let again = walk(rows::ROAM, 30, 7);
     assert_eq!((once.steps, once.with_writer), (again.steps, again.with_writer));
+}
+
+/// Two leaders at once: that the record is compared and swapped keeps them apart, as long as neither counts on a lease that the
+/// other may have renewed.
+#[test]
+fn a_rival_leader_is_kept_apart_by_the_record_alone() {
+    let bounds = rows::RIVAL.bounds;
+    let safe = search(bounds, MOST);
+    assert!(safe.breach.is_none() && safe.with_writer > 0, "{:#?}", safe.breach);
+    let unkept = search(Bounds { without: Some(Without::CompareAndSwap), ..bounds }, rows::RIVAL.most);
+    assert!(unkept.breach.is_some(), "{} states", unkept.states);
+    let counted = search(Bounds { no_lease_proof: false, ..bounds }, rows::RIVAL.most);
+    assert!(counted.breach.is_some(), "{} states", counted.states);
 }

@@ -46,6 +46,8 @@ pub struct Bounds {
     pub slow_keeper: bool,
     /// Whether the fenced state in acknowledgements is ignored, so that only a lease that ran out proves anything.
     pub lease_proof_only: bool,
+    /// Whether voters are not listened to, so that only the holder's own word, or its end, proves anything.
+    pub no_lease_proof: bool,
     /// Whether a write may reach one of the record's two copies only.
     pub two_copies: bool,
     /// Where the search begins.
@@ -229,6 +231,7 @@ impl Bounds {
         peer_views: false,
         slow_keeper: false,
         lease_proof_only: false,
+        no_lease_proof: false,
         two_copies: false,
         start: Start::Opened,
         without: None,

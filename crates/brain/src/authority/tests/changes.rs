@@ -248,3 +248,14 @@ fn the_first_proof_stays_unless_it_was_assumed() {
     assert_eq!(kind(&note_proof(&other, &fenced)), None);
     assert_eq!(kind(&note_proof(&stable(&["iad", "pdx"], 1), &fenced)), None);
 }
+
+/// A grant back says that an SQL fence was sent only if one was.
+#[test]
+fn a_grant_back_invents_no_sql_fence() {
+    let mut record = revoked(&["iad", "pdx"], 1);
+    for sent in [false, true] {
+        record.holder.as_mut().expect("a holder").sql_fence_sent = sent;
+        let next = granted(&record, &member("iad"), &way_back(&record));
+        assert_eq!(next.holder.map(|holder| holder.sql_fence_sent), Some(sent));
+    }
+}

@@ -2,6 +2,7 @@
 
 mod answers;
 mod blind;
+mod corners;
 mod emptying;
 mod gate;
 mod ladder;

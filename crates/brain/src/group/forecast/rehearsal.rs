@@ -73,7 +73,7 @@ impl Rehearsal {
         let actor = |site: &Site| {
             let seen = group.seen.site(site)?;
             let (instance, heard) = seen.present(lease, now.boot)?;
-            let facts = seen.facts.clone()?;
+            let facts = seen.facts.as_deref().cloned()?;
             let named = kept.record.as_ref().is_some_and(|record| record.seat == Some(Member::new(site, instance)));
             Some(Actor {
                 server: seen.watch.state.is_reachable(),

@@ -26,6 +26,7 @@ use crate::record::Epoch;
 use crate::time::{Boot, Millis, Now};
 use bloodraven_gtid::GtidSet;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Between two attempts at bringing a site back, and between two comparisons of one that diverges.
 pub(super) const RETRY: Millis = Millis::from_secs(30);
@@ -74,7 +75,8 @@ impl Group {
 
     fn recover_site(&mut self, scene: &Scene<'_>, site: &Site, plan: &mut Plan, out: &mut Step) {
         let Some(facts) = self.closed_facts(site, scene.footing.tenure) else { return };
-        let was = plan.kept.site(site);
+        let kept = plan.kept.clone();
+        let was = kept.look(site);
         if let Some(clone) = was.clone.as_ref().filter(|clone| clone.holds_the_site()) {
             // Only another clone brings it back; what it diverges by is told all the same.
             if !clone.phase.is_active() {
@@ -83,20 +85,20 @@ impl Group {
             return;
         }
         match &facts.replica {
-            None => self.rejoin(scene, site, &facts, &was, plan, out),
+            None => self.rejoin(scene, site, &facts, was, plan, out),
             Some(replica) if replica.source.as_ref() == Some(&scene.footing.primary.site) => {
-                self.keep_following(scene, site, &facts, replica, &was, plan, out);
+                self.keep_following(scene, site, &facts, replica, was, plan, out);
             }
-            Some(replica) => self.point_to_primary(scene, site, &facts, replica, &was, plan, out),
+            Some(replica) => self.point_to_primary(scene, site, &facts, replica, was, plan, out),
         }
     }
 
     /// What a site says, read under this tenure, while it is known to be closed.
-    pub(super) fn closed_facts(&self, site: &Site, tenure: u64) -> Option<Facts> {
+    pub(super) fn closed_facts(&self, site: &Site, tenure: u64) -> Option<Arc<Facts>> {
         let seen = self.seen.site(site)?;
         let closed = seen.watch.state == crate::site::State::ReadOnly && seen.watch.is_fenced();
         let facts = seen.facts.as_ref().filter(|facts| facts.pair.is_fenced())?;
-        (closed && seen.read_since(tenure)).then(|| facts.clone())
+        (closed && seen.read_since(tenure)).then(|| Arc::clone(facts))
     }
 
     /// Stores what a comparison found, and does nothing else.
@@ -244,8 +246,8 @@ pub(super) fn stopped_without_error(replica: &ReplicaFacts) -> bool {
 /// To be stored: how a site stands. Returns whether that is not stored yet.
 pub(super) fn note(plan: &mut Plan, site: &Site, recovery: Recovery, divergent: GtidSet) -> bool {
     let stands_so = |kept: &SiteKept| kept.recovery == recovery && kept.divergent == divergent;
-    let stored = stands_so(&plan.kept.site(site));
-    if !stands_so(&plan.next().site(site)) {
+    let stored = stands_so(plan.kept.look(site));
+    if !stands_so(plan.next().look(site)) {
         let kept = plan.change().site_mut(site);
         (kept.recovery, kept.divergent) = (recovery, divergent);
     }

@@ -208,13 +208,13 @@ fn a_holder_that_restarts_before_the_old_primary_was_compared_is_opened_all_the_
     // It comes back with what nobody received, and the new primary restarts at that moment.
     let iad = stage.actors.get_mut(&site("iad")).expect("iad");
     (iad.server, iad.sidecar, iad.facts.pair) = (true, true, crate::site::Pair::CLOSED);
-    stage.group.seen.sites.get_mut(&site("iad")).expect("iad").facts = Some(iad.facts.clone());
+    stage.group.seen.sites.get_mut(&site("iad")).expect("iad").facts = Some(iad.facts.clone().into());
     let kept = stage.store.clone();
     let given_up = stage.group.given_up(&kept, &site("iad"));
     assert_eq!(given_up, set("1:11-13"), "of {stranded}");
     // What its own server made counts: another site that has it shows that it was lost.
     let pdx = facts(2, "1:1-10,2:1-5");
-    stage.group.seen.sites.get_mut(&site("iad")).expect("iad").facts = Some(pdx);
+    stage.group.seen.sites.get_mut(&site("iad")).expect("iad").facts = Some(pdx.into());
     assert_eq!(stage.group.given_up(&kept, &site("iad")), set(""));
 }
 
