@@ -14,6 +14,15 @@ pub const MYSQLD: &str = "BLOODRAVEN_MYSQLD";
 /// Keeps the folder of every server after its end when set to `1`.
 pub const KEEP: &str = "BLOODRAVEN_TESTBED_KEEP";
 
+/// Names the kubeconfig of a cluster that tests are to use, instead of one of their own.
+pub const KUBECONFIG: &str = "BLOODRAVEN_KUBECONFIG";
+
+/// Names the context to use, instead of the kubeconfig's current one.
+pub const CONTEXT: &str = "BLOODRAVEN_CONTEXT";
+
+/// Names a context that is for tests although it does not look like it.
+pub const TRUSTED_CONTEXT: &str = "BLOODRAVEN_TRUSTED_CONTEXT";
+
 /// The value of a variable; an empty one counts as unset, as a shell's `NAME= command` means.
 #[expect(
     clippy::disallowed_methods,

@@ -67,16 +67,20 @@ impl Api {
         self.kubectl_fed(&words, &objects.to_string()).map(drop)
     }
 
+    /// Creates one object, and gives what the API server made of it.
+    pub fn create(&self, object: &Value) -> Result<Value, Error> {
+        let words = ["create", "--request-timeout=10s", "--output=json", "-f", "-"];
+        parse(&self.kubectl_fed(&words, &object.to_string())?)
+    }
+
     /// The objects that a `kubectl get` finds.
     pub fn get(&self, words: &[&str]) -> Result<Value, Error> {
-        let text = self.kubectl(&[&["get", "--request-timeout=10s", "--output=json"], words].concat())?;
-        let said = |error: serde_json::Error| ProgramSnafu { what: "reading kubectl", said: error.to_string() }.build();
-        serde_json::from_str(&text).map_err(said)
+        parse(&self.kubectl(&[&["get", "--request-timeout=10s", "--output=json"], words].concat())?)
     }
 
     /// Runs a command in a container, and gives what it wrote.
     pub fn exec(&self, namespace: &str, pod: &str, container: &str, words: &[&str]) -> Result<String, Error> {
-        let who = ["exec", "--request-timeout=30s", "--namespace", namespace, pod, "--container", container, "--"];
+        let who = ["exec", "--namespace", namespace, pod, "--container", container, "--"];
         self.kubectl(&[&who[..], words].concat())
     }
 
@@ -122,6 +126,11 @@ impl Api {
         let what = format!("kubectl {}", words.join(" "));
         answer(&what, process::output(self.kubectl_command().args(words), input, RUN_LIMIT))
     }
+}
+
+fn parse(text: &str) -> Result<Value, Error> {
+    let said = |error: serde_json::Error| ProgramSnafu { what: "reading kubectl", said: error.to_string() }.build();
+    serde_json::from_str(text).map_err(said)
 }
 
 /// Whether a list of nodes has one of that name that is Ready.

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -35,10 +36,16 @@ pub(super) struct Cgroups {
 }
 
 impl Cgroups {
-    /// Those of a cluster that this process owns.
+    /// Those of a new cluster that this process owns.
     pub(super) fn of_this_process() -> Self {
-        let pid = std::process::id();
-        Self { name: format!("{PREFIX}{pid}-{}", start_of(pid).unwrap_or(0)) }
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let (pid, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        Self { name: format!("{PREFIX}{pid}-{}-{count}", start_of(pid).unwrap_or(0)) }
+    }
+
+    /// Their common name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Makes the cgroups of a machine; gives the files that a process writes itself into.
@@ -110,6 +117,18 @@ pub(super) fn sweep() -> Vec<String> {
     names
 }
 
+/// Those of clusters whose owners are gone, with the processes that are left in them: what could not be swept.
+pub(super) fn stuck() -> Vec<(String, Vec<u32>)> {
+    let processes = |name: &String| {
+        let folders = CONTROLLERS.iter().flat_map(|it| folders_below(&Path::new(ROOT).join(it).join(name)));
+        let mut found: Vec<u32> = folders.flat_map(|folder| processes_in(&folder)).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    };
+    left().into_iter().filter(|name| is_orphan(name)).map(|name| (name.clone(), processes(&name))).collect()
+}
+
 /// The cgroups of clusters, whoever owns them.
 pub(super) fn left() -> Vec<String> {
     let found = CONTROLLERS.iter().flat_map(|it| Path::new(ROOT).join(it).read_dir().into_iter().flatten().flatten());
@@ -121,7 +140,8 @@ pub(super) fn left() -> Vec<String> {
 }
 
 fn is_orphan(name: &str) -> bool {
-    let Some((pid, start)) = name.strip_prefix(PREFIX).and_then(|owner| owner.split_once('-')) else { return false };
+    let words: Vec<&str> = name.strip_prefix(PREFIX).unwrap_or_default().split('-').collect();
+    let [pid, start, _] = words[..] else { return false };
     let (Ok(pid), Ok(start)) = (pid.parse(), start.parse::<u64>()) else { return false };
     // The number may have been given out again: then the start differs.
     start_of(pid) != Some(start)
@@ -201,9 +221,9 @@ mod tests {
     fn the_cgroups_of_a_living_owner_are_no_orphans() {
         let mine = Cgroups::of_this_process();
         assert!(!is_orphan(&mine.name), "{}", mine.name);
-        assert!(is_orphan(&format!("{PREFIX}{}-1", std::process::id())), "another process had this number");
-        assert!(is_orphan(&format!("{PREFIX}4194305-77")), "the highest number that Linux gives out is 4194304");
-        for name in ["kubepods", PREFIX, "bloodraven-cluster-x-y", "bloodraven-cluster-12"] {
+        assert!(is_orphan(&format!("{PREFIX}{}-1-0", std::process::id())), "another process had this number");
+        assert!(is_orphan(&format!("{PREFIX}4194305-77-0")), "the highest number that Linux gives out is 4194304");
+        for name in ["kubepods", PREFIX, "bloodraven-cluster-x-y-0", "bloodraven-cluster-12-13"] {
             assert!(!is_orphan(name), "{name} is not ours to remove");
         }
     }

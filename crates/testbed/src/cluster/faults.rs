@@ -187,7 +187,7 @@ impl Off<'_> {
 
 impl Drop for Off<'_> {
     fn drop(&mut self) {
-        if !self.over && !std::thread::panicking() {
+        if !self.over {
             let _ = self.cluster.boot(self.node);
         }
     }

@@ -19,7 +19,7 @@ use super::profile::Profile;
 use super::tools::Tools;
 use crate::progress::Progress;
 use crate::scratch::Scratch;
-use crate::{cache, kubernetes, wait};
+use crate::{cache, kubernetes, process, wait};
 
 /// The kind of the cache entry.
 pub(super) const KIND: &str = "cluster-images";
@@ -29,6 +29,9 @@ const FORMAT: &str = "1";
 
 /// How long containerd may take to answer.
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);
+
+/// How long an import may take: 3 s for the largest image on two free cores.
+const IMPORT_LIMIT: Duration = Duration::from_mins(5);
 
 /// Containerd's folder below a node's `/var/lib`.
 const STORE: &str = "containerd";
@@ -117,14 +120,14 @@ pub(super) fn archive(
 pub(super) fn import(machine: &Machine, archive: &Path) -> Result<(), Error> {
     let ctr = || machine.command("/usr/bin/ctr");
     let answers = wait::until_every(ANSWER_LIMIT, Duration::from_millis(100), || {
-        let asked = ctr().ok()?.arg("version").output();
+        let asked = process::output(ctr().ok()?.arg("version"), "", ANSWER_LIMIT);
         asked.is_ok_and(|output| output.status.success()).then_some(())
     });
     let what = "containerd does not answer";
     ensure!(answers.is_some(), TooLateSnafu { what, seconds: ANSWER_LIMIT.as_secs(), hint: "see containerd.log" });
     let mut import = ctr()?;
     import.args(["--namespace", "k8s.io", "images", "import"]).arg(archive);
-    succeed("importing an image", import.output())
+    succeed("importing an image", process::output(&mut import, "", IMPORT_LIMIT))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use snafu::ensure;
 
-use super::cgroups::CONTROLLERS;
+use super::cgroups::{self, CONTROLLERS};
 use super::error::{Error, MachineSnafu};
 use crate::environment;
 
@@ -23,6 +23,12 @@ const DISK_MB: u64 = 4_000;
 const CAPABILITIES: [(u32, &str); 4] =
     [(12, "CAP_NET_ADMIN"), (21, "CAP_SYS_ADMIN"), (18, "CAP_SYS_CHROOT"), (27, "CAP_MKNOD")];
 
+/// The kinds of namespaces that a node has of its own.
+const NAMESPACES: [&str; 6] = ["cgroup", "ipc", "mnt", "net", "pid", "uts"];
+
+/// A cluster uses 35 watches (inotify instances), and others of the user have some.
+const WATCHES: u64 = 64;
+
 /// Programs of the machine itself.
 const PROGRAMS: [&str; 5] = ["unshare", "nsenter", "tar", "cp", "sha256sum"];
 
@@ -36,6 +42,12 @@ struct Machine {
     /// Controllers of version 1 that are mounted on their own.
     controllers: BTreeSet<&'static str>,
     overlay: bool,
+    /// Kinds of namespaces that the kernel does not have.
+    missing_namespaces: Vec<&'static str>,
+    /// Packet rules see what a bridge forwards.
+    bridge_rules: bool,
+    /// How many watches of files one user may have.
+    watches: u64,
     memory_mb: u64,
     disk_mb: u64,
     missing_programs: Vec<&'static str>,
@@ -44,6 +56,17 @@ struct Machine {
 /// Refuses at once what cannot work.
 pub(super) fn check(cache: &Path) -> Result<(), Error> {
     let problems = Machine::look(cache).problems();
+    ensure!(problems.is_empty(), MachineSnafu { problems });
+    Ok(())
+}
+
+/// Refuses to start beside what an earlier cluster left and nobody could remove.
+pub(super) fn check_leftovers() -> Result<(), Error> {
+    let told = |(name, pids): (String, Vec<u32>)| {
+        let pids = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        format!("left by a cluster that is gone: cgroup {name} with processes [{pids}]; end them, then `cluster down`")
+    };
+    let problems: Vec<String> = cgroups::stuck().into_iter().map(told).collect();
     ensure!(problems.is_empty(), MachineSnafu { problems });
     Ok(())
 }
@@ -63,6 +86,12 @@ impl Machine {
             unified: Path::new("/sys/fs/cgroup/cgroup.controllers").exists(),
             controllers: CONTROLLERS.into_iter().filter(separate).collect(),
             overlay: read("/proc/filesystems").lines().any(|line| line.trim_start_matches("nodev").trim() == "overlay"),
+            missing_namespaces: NAMESPACES
+                .into_iter()
+                .filter(|it| !Path::new("/proc/self/ns").join(it).exists())
+                .collect(),
+            bridge_rules: Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists(),
+            watches: read("/proc/sys/fs/inotify/max_user_instances").trim().parse().unwrap_or(0),
             memory_mb: available_mb(&read("/proc/meminfo")),
             disk_mb: rustix::fs::statvfs(existing).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize) >> 20),
             missing_programs: PROGRAMS.into_iter().filter(|name| environment::find_program(name).is_none()).collect(),
@@ -82,9 +111,7 @@ impl Machine {
             found.push(format!("root without {names}: leave the container, or give it these capabilities"));
         }
         found.extend(self.cgroup_problem());
-        if !self.overlay {
-            found.push("the kernel has no overlay file system: `modprobe overlay`, or another kernel".to_owned());
-        }
+        found.extend(self.kernel_problems());
         if self.memory_mb < MEMORY_MB {
             found.push(format!(
                 "{} MB of memory are available, a cluster takes {MEMORY_MB}: end something",
@@ -100,6 +127,32 @@ impl Machine {
         }
         if !self.missing_programs.is_empty() {
             found.push(format!("no {} on PATH: install util-linux, tar, coreutils", self.missing_programs.join(", ")));
+        }
+        found
+    }
+
+    fn kernel_problems(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        if !self.overlay {
+            found.push("the kernel has no overlay file system: `modprobe overlay`, or another kernel".to_owned());
+        }
+        if !self.missing_namespaces.is_empty() {
+            found.push(format!(
+                "the kernel has no namespaces of kind {}: another kernel",
+                self.missing_namespaces.join(", ")
+            ));
+        }
+        if !self.bridge_rules {
+            found.push(
+                "the kernel has no rules for bridged packets: `modprobe br_netfilter`, or another kernel".to_owned(),
+            );
+        }
+        if self.watches < WATCHES {
+            let way = format!("sysctl fs.inotify.max_user_instances={WATCHES}");
+            found.push(format!(
+                "one user may watch files {} times, a cluster does about 40 times: `{way}`",
+                self.watches
+            ));
         }
         found
     }
@@ -138,6 +191,9 @@ mod tests {
             unified: false,
             controllers: CONTROLLERS.into_iter().collect(),
             overlay: true,
+            missing_namespaces: Vec::new(),
+            bridge_rules: true,
+            watches: 128,
             memory_mb: 24_000,
             disk_mb: 50_000,
             missing_programs: Vec::new(),
@@ -159,6 +215,9 @@ mod tests {
         check(|machine| machine.unified = true, "systemd.unified_cgroup_hierarchy=0");
         check(|machine| machine.controllers.retain(|name| *name != "freezer"), "freezer");
         check(|machine| machine.overlay = false, "modprobe overlay");
+        check(|machine| machine.missing_namespaces.push("cgroup"), "no namespaces of kind cgroup");
+        check(|machine| machine.bridge_rules = false, "modprobe br_netfilter");
+        check(|machine| machine.watches = 16, "sysctl fs.inotify.max_user_instances=64");
         check(|machine| machine.memory_mb = 1_000, "1000 MB of memory");
         check(|machine| machine.disk_mb = 10, "BLOODRAVEN_CACHE_DIR");
         check(|machine| machine.missing_programs.push("unshare"), "no unshare on PATH");

@@ -15,16 +15,20 @@
 //! # Ok::<(), bloodraven_testbed::cluster::Error>(())
 //! ```
 //!
-//! Reading order: this file brings a cluster up and down; `faults` and `pods` are what tests do to it. `machine` refuses
+//! Reading order: this file brings a cluster up and down; `api` is how it is asked, `faults`, `denials` and `pods` are what
+//! tests do to it; `external` is a cluster of somebody else. `machine` refuses
 //! what cannot work; `layout` is the plan of addresses; `init` and `launch` are how a machine runs, `plane` and `node` what
 //! runs on it; `network` and `doors` join them; `tools`, `coredns`, `images` and `golden` are where things come from;
 //! `session` keeps a cluster for people, between two commands.
 
 mod api;
+mod denials;
+mod external;
 mod faults;
 mod pods;
 
 mod machine;
+mod trace;
 
 mod layout;
 mod profile;
@@ -61,9 +65,11 @@ use serde_json::Value;
 use snafu::ResultExt as _;
 
 pub use self::api::Api;
+pub use self::denials::{Denial, Denied};
 pub use self::doors::Door;
 pub use self::error::Error;
 use self::error::{FileSnafu, ProgramSnafu, part};
+pub use self::external::{Choice, External};
 pub use self::faults::{Cut, Frozen, Held, Off, Paused};
 pub use self::images::{BLOODRAVEN as BLOODRAVEN_IMAGE, MYSQL as MYSQL_IMAGE};
 pub use self::init::{BOOT, JOIN, boot, join};
@@ -73,10 +79,12 @@ pub use self::node::{CONTAINERD, KUBELET, PROXY};
 pub use self::plane::{API_SERVER, CONTROLLERS, ETCD, SCHEDULER};
 pub use self::pods::{Container, Running};
 pub use self::profile::Profile;
+pub use self::trace::Trace;
 
 use self::api::READY_LIMIT;
 use self::certificates::{Certificates, api_url};
 use self::cgroups::Cgroups;
+use self::denials::Denials;
 use self::init::Plan;
 use self::launch::Machine;
 use self::network::Switch;
@@ -84,7 +92,7 @@ use self::tools::Tools;
 use crate::cache;
 use crate::kubernetes::{self, EtcdPorts, Program};
 use crate::progress::{Progress, say};
-use crate::scratch::Scratch;
+use crate::scratch::{self, Scratch};
 
 /// The kinds of cache entries that this module makes.
 pub const KINDS: [&str; 2] = [tools::KIND, golden::KIND];
@@ -156,6 +164,7 @@ impl Parts {
         for name in sweep() {
             say(&format!("swept what a cluster left behind: {name}"));
         }
+        machine::check_leftovers()?;
         let tools = Tools::provision()?;
         let program_of = |program: Program| program.provision().map_err(part("a program of Kubernetes"));
         let sources = images::Sources {
@@ -180,9 +189,11 @@ impl Parts {
 }
 
 /// Removes what clusters of processes that are gone left behind, and tells their names. Their processes and mounts are gone
-/// with them; what is left are empty cgroups.
+/// with them, but for those of a machine that was frozen; what is left are cgroups and folders.
 pub fn sweep() -> Vec<String> {
-    cgroups::sweep()
+    let swept = cgroups::sweep();
+    scratch::sweep(&cache::root());
+    swept
 }
 
 /// Traces of clusters on this machine, living or dead: nothing after a cluster's end.
@@ -197,9 +208,11 @@ pub struct Cluster {
     _way_in: Door,
     machines: BTreeMap<Member, Mutex<Machine>>,
     switch: Switch,
-    _switch_machine: Machine,
+    switch_machine: Machine,
     cgroups: Cgroups,
     api: Api,
+    before: trace::Host,
+    denials: Denials,
     volumes: usize,
     logs: Scratch,
     scratch: Scratch,
@@ -214,6 +227,13 @@ impl Cluster {
     /// The folder with a log a program: `<machine>/<program>.log`. Kept when a test fails.
     pub fn logs(&self) -> &Path {
         self.logs.path()
+    }
+
+    /// Everything of it that could be left behind; to be looked for after its end.
+    pub fn trace(&self) -> Trace {
+        let machines = Member::all().filter_map(|member| self.machine(member).pid().ok());
+        let folders = [self.scratch.path(), self.logs.path()].map(Path::to_owned).to_vec();
+        Trace::of(self.cgroups.name(), machines.chain(self.switch_machine.pid().ok()), folders, self.before.clone())
     }
 
     /// Opens a way from this machine's loopback to an address as a machine of the cluster sees it: a pod's, a service's, its
@@ -296,6 +316,7 @@ impl Cluster {
 
     /// Starts every process; nothing is waited for.
     fn launch(parts: &Parts, options: &Options) -> Result<Self, Error> {
+        let before = trace::Host::look();
         let scratch = Scratch::passing("cluster").map_err(part("a folder for the cluster"))?;
         let logs = Scratch::new("cluster-logs").map_err(part("a folder for the logs"))?;
         let folder = scratch.path();
@@ -318,10 +339,12 @@ impl Cluster {
         plane_plan.cgroups = cgroups.make(PLANE)?;
         let etcd = parts.base.etcd.command(&folder.join(PLANE).join("etcd"), EtcdPorts { client: 2379, peer: 2380 });
         let etcd = etcd.map_err(part("etcd"))?;
-        plane_plan.children = plane::children(&etcd, &parts.plane, &certificates, options.profile);
+        let denials = Denials::prepare(&folder.join(PLANE))?;
+        plane_plan.children = plane::children(&etcd, &parts.plane, &certificates, denials.file(), options.profile);
         let mut plane = Machine::new(&program, plane_plan, &folder.join(PLANE));
         plane.boot()?;
         switch.plug(Member::PLANE, plane.pid()?)?;
+        denials.serve(plane.pid()?)?;
 
         let target = SocketAddr::from((Member::PLANE.address(), layout::API_PORT));
         let way_in =
@@ -331,7 +354,7 @@ impl Cluster {
             _way_in: way_in,
             machines: BTreeMap::from([(Member::PLANE, Mutex::new(plane))]),
             switch,
-            _switch_machine: switch_machine,
+            switch_machine,
             cgroups,
             api: Api {
                 kubectl: parts.base.kubectl.clone(),
@@ -340,6 +363,8 @@ impl Cluster {
                 folder: folder.to_owned(),
                 hint: format!("see {}", logs.path().display()),
             },
+            before,
+            denials,
             volumes: options.volumes,
             logs,
             scratch,

@@ -7,9 +7,9 @@
 //! silence, as on a long line that is cut; a port that goes down would answer "no route" after three seconds.
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::AsFd as _;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 use std::time::Duration;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -18,7 +18,7 @@ use snafu::{ResultExt as _, ensure};
 use super::error::{Error, FileSnafu, ProgramSnafu};
 use super::layout::{self, Member};
 use super::tools::Tools;
-use crate::wait;
+use crate::{process, wait};
 
 /// What a machine's kernel settings have to be, per namespace.
 const ROUTES: [(&str, &str); 3] = [
@@ -29,6 +29,9 @@ const ROUTES: [(&str, &str); 3] = [
 
 /// Lets packet rules see what the switch forwards.
 const BRIDGE_RULES: &str = "/proc/sys/net/bridge/bridge-nf-call-iptables";
+
+/// How long `ip` or `iptables` may take: milliseconds on a machine that is not busy.
+const RUN_LIMIT: Duration = Duration::from_secs(30);
 
 /// How long the kernel may take to forget the cable of a machine that died.
 const FORGET_LIMIT: Duration = Duration::from_secs(10);
@@ -83,8 +86,11 @@ impl Switch {
     fn forget(&self, port: &str) -> Result<(), Error> {
         let seen = || {
             let mut ip = self.tools.ip();
-            ip.args(["link", "delete", port]).stdin(Stdio::null());
-            within(self.pid, || ip.output()).flatten().is_ok_and(|output| !output.status.success()).then_some(())
+            ip.args(["link", "delete", port]);
+            within(self.pid, || process::output(&mut ip, "", RUN_LIMIT))
+                .flatten()
+                .is_ok_and(|output| !output.status.success())
+                .then_some(())
         };
         let said = || format!("the port {port} of a machine that is gone cannot be removed");
         ensure!(
@@ -108,13 +114,13 @@ impl Switch {
         let mut iptables = self.tools.iptables();
         iptables.args(["--wait", "10", verb]).args(rule_words(from, to));
         let what = format!("the rule {verb} {} -> {}", from.name(), to.name());
-        succeed(&what, within(self.pid, || iptables.stdin(Stdio::null()).output()).flatten())
+        succeed(&what, within(self.pid, || process::output(&mut iptables, "", RUN_LIMIT)).flatten())
     }
 
     fn batch(&self, pid: u32, what: &str, lines: &str) -> Result<(), Error> {
         let mut ip = self.tools.ip();
         ip.args(["-batch", "-"]);
-        succeed(what, within(pid, || feed(ip, lines)).flatten())
+        succeed(what, within(pid, || process::output(&mut ip, lines, RUN_LIMIT)).flatten())
     }
 }
 
@@ -122,14 +128,6 @@ impl Switch {
 fn rule_words(from: Member, to: Member) -> Vec<String> {
     let words = ["FORWARD", "-m", "physdev", "--physdev-is-bridged", "--physdev-in", from.name(), "--physdev-out"];
     words.into_iter().chain([to.name(), "-j", "DROP"]).map(str::to_owned).collect()
-}
-
-fn feed(mut command: Command, text: &str) -> io::Result<Output> {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    if let Some(mut input) = child.stdin.take() {
-        input.write_all(text.as_bytes())?;
-    }
-    child.wait_with_output()
 }
 
 /// Success, or what a program said instead.
@@ -147,6 +145,8 @@ pub(super) fn answer(what: &str, outcome: io::Result<Output>) -> Result<String, 
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]

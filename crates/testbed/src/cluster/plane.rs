@@ -28,11 +28,12 @@ pub(super) struct Programs {
     pub(super) scheduler: PathBuf,
 }
 
-/// Everything that runs on the control plane.
+/// Everything that runs on the control plane; `authorization` is the file that says who decides what is allowed.
 pub(super) fn children(
     etcd: &Command,
     programs: &Programs,
     certificates: &Certificates,
+    authorization: &Path,
     profile: Profile,
 ) -> Vec<Child> {
     let words = |program: &Path, flags: Vec<String>| {
@@ -43,13 +44,13 @@ pub(super) fn children(
     let etcd = std::iter::once(etcd.get_program()).chain(etcd.get_args()).map(text).collect();
     vec![
         child(ETCD, etcd),
-        child(API_SERVER, words(&programs.api_server, api_server(certificates, profile))),
+        child(API_SERVER, words(&programs.api_server, api_server(certificates, authorization, profile))),
         child(CONTROLLERS, words(&programs.controllers, controllers(certificates, profile))),
         child(SCHEDULER, words(&programs.scheduler, own_kubeconfig("scheduler", certificates))),
     ]
 }
 
-fn api_server(certificates: &Certificates, profile: Profile) -> Vec<String> {
+fn api_server(certificates: &Certificates, authorization: &Path, profile: Profile) -> Vec<String> {
     let file = |name: &str| certificates.file(name);
     let tolerated = profile.toleration_seconds();
     vec![
@@ -67,7 +68,7 @@ fn api_server(certificates: &Certificates, profile: Profile) -> Vec<String> {
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         format!("--service-account-key-file={}", file("service-accounts.pub")),
         format!("--service-account-signing-key-file={}", file("service-accounts.key")),
-        "--authorization-mode=Node,RBAC".to_owned(),
+        format!("--authorization-config={}", authorization.display()),
         "--enable-admission-plugins=NodeRestriction".to_owned(),
         "--allow-privileged=true".to_owned(),
         // Webhooks are called on the addresses of their pods: there is no service proxy beside the API server.
@@ -123,7 +124,7 @@ mod tests {
             certificates.kubeconfig(name, "https://10.10.0.10:6443").unwrap();
         }
         let flags = [
-            api_server(&certificates, Profile::Fast),
+            api_server(&certificates, Path::new("/authorization"), Profile::Fast),
             controllers(&certificates, Profile::Fast),
             own_kubeconfig("scheduler", &certificates),
         ];
@@ -147,7 +148,7 @@ mod tests {
         let check = |profile, grace: &str, tolerated: &str| {
             assert!(controllers(&certificates, profile).contains(&format!("--node-monitor-grace-period={grace}")));
             let flag = format!("--default-unreachable-toleration-seconds={tolerated}");
-            assert!(api_server(&certificates, profile).contains(&flag));
+            assert!(api_server(&certificates, Path::new("/authorization"), profile).contains(&flag));
         };
         check(Profile::Fast, "10s", "10");
         check(Profile::Default, "50s", "300");

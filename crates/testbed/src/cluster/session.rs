@@ -30,6 +30,9 @@ const UP_LIMIT: Duration = Duration::from_mins(8);
 /// How long an end may take: 7 s here.
 const DOWN_LIMIT: Duration = Duration::from_mins(1);
 
+/// How long a look at the nodes may take.
+const STATUS_LIMIT: Duration = Duration::from_secs(20);
+
 /// How often the holder looks whether it is over.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -144,7 +147,7 @@ pub fn status() -> Result<String, Error> {
     let Some(state) = read_state() else { return Ok("a cluster is starting or ending\n".to_owned()) };
     let mut command = Command::new(&state.kubectl);
     command.arg("--kubeconfig").arg(&state.kubeconfig).args(["get", "nodes", "--output=wide", "--request-timeout=5s"]);
-    let nodes = super::network::answer("kubectl get nodes", command.stdin(Stdio::null()).output())?;
+    let nodes = super::network::answer("kubectl get nodes", process::output(&mut command, "", STATUS_LIMIT))?;
     Ok(format!("{nodes}kubeconfig {}\nlogs       {}\n", state.kubeconfig.display(), state.logs.display()))
 }
 
