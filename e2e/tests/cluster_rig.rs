@@ -282,7 +282,7 @@ fn refused_and_allowed(cluster: &Cluster) {
     cluster.wait_for("the right is not there", STEP_LIMIT, allowed).unwrap();
     let denied = cluster.deny(Denial::new(&user, &["create"], "configmaps").unwrap()).unwrap();
     let refusal = create("second").unwrap_err().to_string();
-    assert!(refusal.contains("Forbidden") && refusal.contains("refused by the testbed"), "{refusal}");
+    assert!(refusal.contains("forbidden") && refusal.contains("refused by the testbed"), "{refusal}");
     cluster.kubectl(&["get", "configmap", "first", "--namespace", NAMESPACE, &as_user]).unwrap();
     denied.allow().unwrap();
     create("second").unwrap();

@@ -6,7 +6,7 @@
 use crate::run;
 use crate::workshop::Workshop;
 use anyhow::{Context as _, Result, bail};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const HELP: &str = "\
 cargo xtask cluster <word>
@@ -38,11 +38,22 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
     if word == "up" {
         // What the nodes run is what was just built.
         let built = Path::new(testbed.get_program()).parent().context("a program is in a folder")?.to_owned();
-        for program in ["bloodraven", "keeper"] {
-            testbed.arg(format!("--{program}")).arg(built.join(program));
-        }
+        testbed.arg("--bloodraven").arg(built.join("bloodraven"));
+        testbed.arg("--keeper").arg(static_keeper(&workshop, &built)?);
     }
     run::inherit(&mut testbed)
+}
+
+/// The keeper without a loader, as images carry it: it is copied into containers of any image. A target of its own keeps the
+/// flag away from everything else that is built.
+fn static_keeper(workshop: &Workshop, built: &Path) -> Result<PathBuf> {
+    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let mut cargo = workshop.cargo("build");
+    cargo.args(["--quiet", "--package", "bloodraven-keeper", "--bin", "keeper", "--target", &triple]);
+    cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
+    run::stream("building the keeper", &mut cargo, |_| {})?;
+    let target = built.parent().context("a build folder is in a target folder")?;
+    Ok(target.join(triple).join("debug/keeper"))
 }
 
 #[cfg(test)]
