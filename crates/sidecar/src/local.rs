@@ -113,7 +113,11 @@ impl Local {
     pub(crate) async fn open(&self, deadline: Deadline) -> Result<Session, Error> {
         let [admin, client] = self.servers();
         match Session::open(&admin, deadline).await {
-            Err(Error::Connect { .. }) => Session::open(&client, deadline).await,
+            // Where neither leads in, the first one's reason is the one to know.
+            Err(first @ Error::Connect { .. }) => match Session::open(&client, deadline).await {
+                Err(Error::Connect { .. }) => Err(first),
+                opened => opened,
+            },
             opened => opened,
         }
     }

@@ -1,0 +1,189 @@
+//! Clients that write all the time: one through `-primary`, one straight to each site.
+//!
+//! In: ways in. Out: a ledger of every write: by whom, where, when, and how it ended. Must not: wait for ever, or take a
+//! write without an answer for refused.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bloodraven_testbed::cluster::{Door, SITES};
+use bloodraven_testbed::wait::{self, Stopwatch};
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, OptsBuilder};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::stage::{APP, Stage};
+
+/// The one through the Service.
+pub(crate) const FRONT: &str = "front";
+
+/// How long a client waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often each writes.
+const EVERY: Duration = Duration::from_millis(50);
+
+/// So many writes through the front door show that it is open again.
+const ENOUGH: usize = 20;
+
+const BACK_WITHIN: Duration = Duration::from_mins(3);
+
+/// A write that was answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Acknowledged {
+    pub(crate) id: u64,
+    /// `front`, or the site that was asked.
+    pub(crate) by: &'static str,
+    pub(crate) sent: Duration,
+    pub(crate) answered: Duration,
+}
+
+/// Everything that was acknowledged, in the order of the answers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger {
+    pub(crate) acknowledged: Vec<Acknowledged>,
+}
+
+pub(crate) struct Load {
+    clock: Stopwatch,
+    ledger: Arc<Mutex<Ledger>>,
+    stop: Arc<AtomicBool>,
+    clients: Vec<JoinHandle<()>>,
+    _doors: Vec<Door>,
+}
+
+impl Load {
+    pub(crate) fn start(stage: &Stage) -> Self {
+        let mut load = Self {
+            clock: Stopwatch::start(),
+            ledger: Arc::default(),
+            stop: Arc::default(),
+            clients: Vec::new(),
+            _doors: Vec::new(),
+        };
+        let front = stage.door("mysql-orders-primary");
+        make_table(front.address());
+        let mut doors = vec![(FRONT, front)];
+        doors.extend(SITES.map(|site| (site, stage.door(&format!("mysql-orders-{site}-internal")))));
+        for (number, (by, door)) in doors.into_iter().enumerate() {
+            let client = Client {
+                by,
+                at: door.address(),
+                next: u64::try_from(number).unwrap(),
+                clock: load.clock,
+                ledger: Arc::clone(&load.ledger),
+                stop: Arc::clone(&load.stop),
+            };
+            load.clients.push(std::thread::spawn(move || client.run()));
+            load._doors.push(door);
+        }
+        load
+    }
+
+    fn count(&self) -> usize {
+        self.ledger.lock().unwrap().acknowledged.iter().filter(|it| it.by == FRONT).count()
+    }
+
+    /// The front door is open, and was not before.
+    pub(crate) fn wait_for_writes(&self, after: &str) {
+        let before = self.count();
+        let open = wait::until(BACK_WITHIN, || (self.count() >= before + ENOUGH).then_some(()));
+        assert!(open.is_some(), "{after}: nobody can write through mysql-orders-primary");
+    }
+
+    /// The longest time between two answers through the front door since then.
+    pub(crate) fn longest_gap_since(&self, since: Stopwatch) -> Duration {
+        let begin = self.clock.elapsed().saturating_sub(since.elapsed());
+        let ledger = self.ledger.lock().unwrap();
+        let times = ledger.acknowledged.iter().filter(|it| it.by == FRONT).map(|it| it.answered);
+        let times: Vec<Duration> = times.collect();
+        let gaps = times.windows(2).filter(|pair| pair[1] >= begin).map(|pair| pair[1].saturating_sub(pair[0]));
+        gaps.max().unwrap_or_default()
+    }
+
+    /// Ends all clients.
+    pub(crate) fn stop(mut self) -> Ledger {
+        self.stop.store(true, Ordering::Relaxed);
+        for client in self.clients.drain(..) {
+            client.join().unwrap();
+        }
+        std::mem::take(&mut *self.ledger.lock().unwrap())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Client {
+    by: &'static str,
+    at: SocketAddr,
+    next: u64,
+    clock: Stopwatch,
+    ledger: Arc<Mutex<Ledger>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Client {
+    fn run(mut self) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut turn = interval(EVERY);
+            turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut conn = None;
+            while !self.stop.load(Ordering::Relaxed) {
+                turn.tick().await;
+                conn = self.write(conn).await;
+            }
+        });
+    }
+
+    /// One write; the connection if it can be used again.
+    async fn write(&mut self, conn: Option<Conn>) -> Option<Conn> {
+        let mut conn = match conn {
+            Some(conn) => conn,
+            None => connect(self.at).await?,
+        };
+        // Numbers of different clients never meet.
+        self.next += 16;
+        let (id, sent) = (self.next, self.clock.elapsed());
+        let statement = format!("INSERT INTO ledger.writes (id, writer) VALUES ({id}, '{}')", self.by);
+        let ended = timeout(PATIENCE, conn.query_drop(statement)).await;
+        match ended {
+            Ok(Ok(())) => {
+                let (by, answered) = (self.by, self.clock.elapsed());
+                self.ledger.lock().unwrap().acknowledged.push(Acknowledged { id, by, sent, answered });
+                Some(conn)
+            }
+            // A closed server says so, and goes on talking.
+            Ok(Err(mysql_async::Error::Server(_))) if self.by != FRONT => Some(conn),
+            // Through the Service another connection may lead elsewhere.
+            _ => None,
+        }
+    }
+}
+
+pub(crate) async fn connect(at: SocketAddr) -> Option<Conn> {
+    let options = OptsBuilder::default().ip_or_hostname(at.ip().to_string()).tcp_port(at.port());
+    let options = options.user(Some(APP.0)).pass(Some(APP.1)).prefer_socket(false);
+    timeout(PATIENCE, Conn::new(options)).await.ok()?.ok()
+}
+
+/// Through the front door, as an application would.
+fn make_table(at: SocketAddr) {
+    const TABLE: &str = "CREATE TABLE IF NOT EXISTS ledger.writes (id BIGINT UNSIGNED PRIMARY KEY, writer VARCHAR(16))";
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let made = wait::until_every(BACK_WITHIN, Duration::from_millis(500), || {
+        runtime.block_on(async {
+            let mut conn = connect(at).await?;
+            conn.query_drop("CREATE SCHEMA IF NOT EXISTS ledger").await.ok()?;
+            conn.query_drop(TABLE).await.ok()
+        })
+    });
+    assert!(made.is_some(), "no table can be made through mysql-orders-primary");
+}

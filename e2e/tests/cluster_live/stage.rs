@@ -1,0 +1,295 @@
+//! The stage: a cluster, the operator as `deploy/` installs it, and the group of the manual's example.
+//!
+//! In: files of this repository. Out: a group, asked and waited for as a person would. Must not: help the operator.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use bloodraven_e2e::programs;
+use bloodraven_testbed::cluster::{BLOODRAVEN_IMAGE, Cluster, Container, Door, MYSQL_IMAGE, SITES, STORAGE_CLASS};
+use bloodraven_testbed::wait;
+use serde_json::{Value, json};
+
+use super::{group, of_group};
+
+pub(crate) const NAMESPACE: &str = "shop";
+pub(crate) const GROUP: &str = "orders";
+
+/// Where the operator is installed.
+const OPERATORS: &str = "bloodraven";
+
+/// The node from which clients come; it is never hurt.
+const CLIENTS: &str = "fra";
+
+/// How often the group is asked for.
+const ASK_EVERY: Duration = Duration::from_millis(500);
+
+pub(crate) struct Stage {
+    pub(crate) cluster: Cluster,
+    reported: Mutex<BTreeSet<u64>>,
+}
+
+/// Writes down what there is to see when a test fails, while the cluster is still there.
+pub(crate) struct Evidence<'a>(&'a Stage);
+
+impl Drop for Evidence<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.write_evidence();
+        }
+    }
+}
+
+impl Stage {
+    pub(crate) fn up() -> Self {
+        let options = Cluster::options(programs::testbed());
+        let cluster = options.workspace(programs::bloodraven(), programs::static_keeper()).start();
+        let cluster = cluster.unwrap_or_else(|error| panic!("no cluster: {error}"));
+        Self { cluster, reported: Mutex::default() }
+    }
+
+    pub(crate) fn evidence(&self) -> Evidence<'_> {
+        Evidence(self)
+    }
+
+    fn kubectl(&self, words: &[&str]) -> String {
+        self.cluster.kubectl(words).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Everything in `deploy/`, as it is committed; only the image has the name that the nodes know.
+    pub(crate) fn install(&self) {
+        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy");
+        let dns = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/testbed/src/kubernetes/dns_endpoint.yaml");
+        self.apply_file(&deploy.join("crds"));
+        self.apply_file(&dns);
+        self.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
+        let text = std::fs::read_to_string(deploy.join("operator.yaml")).unwrap();
+        let image = format!("bloodraven:{}", env!("CARGO_PKG_VERSION"));
+        assert!(text.contains(&image), "deploy/operator.yaml has the image {image}");
+        let file = self.cluster.logs().join("operator.yaml");
+        std::fs::write(&file, text.replace(&image, BLOODRAVEN_IMAGE)).unwrap();
+        self.apply_file(&file);
+        let ready = ["rollout", "status", "deployment/bloodraven", "-n", OPERATORS, "--timeout=180s"];
+        self.kubectl(&ready);
+    }
+
+    fn apply_file(&self, path: &Path) {
+        let path = path.display().to_string();
+        self.kubectl(&["apply", "--server-side", "-f", &path]);
+    }
+
+    /// The example of the manual, on these nodes.
+    pub(crate) fn apply_group(&self) {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+        let secret = json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "orders-mysql", "namespace": NAMESPACE},
+            "stringData": {"username": "ops", "password": "ops-pw", "MYSQL_ROOT_PASSWORD": "root-pw",
+                "MYSQL_REPLICATION_USER": "repl", "MYSQL_REPLICATION_PASSWORD": "repl-pw"}});
+        let app = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "orders-app", "namespace": NAMESPACE},
+            "stringData": {"username": APP.0, "password": APP.1}});
+        for object in [namespace, secret, app, example()] {
+            self.cluster.apply(&object).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+
+    /// The group's object.
+    pub(crate) fn object(&self) -> Option<Value> {
+        self.cluster.get(&of_group(&["mfg", GROUP])).ok()
+    }
+
+    /// The site that may write, by the record.
+    pub(crate) fn active(&self) -> String {
+        let found = wait::until_every(Duration::from_mins(1), ASK_EVERY, || {
+            let site = self.object()?["status"]["activeSite"].as_str()?.to_owned();
+            (!site.is_empty()).then_some(site)
+        });
+        found.expect("a site has authority")
+    }
+
+    /// Ready, not degraded, every site in place. A site with transactions that nobody else has is copied anew, as its
+    /// condition tells an admin to, after what it holds was noted.
+    pub(crate) fn wait_until_whole(&self, after: &str, limit: Duration) {
+        let mut last = String::new();
+        let whole = wait::until_every(limit, ASK_EVERY, || {
+            let object = self.object()?;
+            for (site, set) in divergent(&object) {
+                self.give_up(&site, &set);
+            }
+            let missing = missing(&object);
+            last = missing.clone().unwrap_or_default();
+            missing.is_none().then_some(())
+        });
+        assert!(whole.is_some(), "{after}: {} is not whole: {last}", group());
+    }
+
+    /// Everything that a reported site held when it was given up.
+    pub(crate) fn reported(&self) -> BTreeSet<u64> {
+        self.reported.lock().unwrap().clone()
+    }
+
+    fn give_up(&self, site: &str, set: &str) {
+        let server = set.split(':').next().unwrap_or_default();
+        let annotation = format!("bloodraven.shipstream.io/reclone-site={site}:{server}");
+        let Some(held) = super::judge::ids(self, site) else { return };
+        self.reported.lock().unwrap().extend(held);
+        // Asked for again each time it is seen: the same request changes nothing.
+        let _ = self.cluster.kubectl(&of_group(&["annotate", "mfg", GROUP, "--overwrite", &annotation]));
+    }
+
+    /// Another site than this one writes.
+    pub(crate) fn wait_for_another(&self, before: &str, limit: Duration) {
+        let moved = wait::until_every(limit, ASK_EVERY, || {
+            let status = self.object()?["status"].clone();
+            let site = status["activeSite"].as_str()?;
+            (!site.is_empty() && site != before && status["authority"]["phase"] == "Stable").then_some(())
+        });
+        assert!(moved.is_some(), "nobody took over from {before}: {}", self.object().unwrap_or_default()["status"]);
+    }
+
+    /// The pod of a site that is not on its way out.
+    pub(crate) fn pod(&self, site: &str) -> Option<String> {
+        let label = format!("shipstream.io/site={site},app.kubernetes.io/name=mysql");
+        let found = self.cluster.get(&of_group(&["pods", "-l", &label])).ok()?;
+        let pods = found["items"].as_array()?;
+        let live = pods.iter().find(|pod| pod["metadata"]["deletionTimestamp"].is_null())?;
+        live["metadata"]["name"].as_str().map(str::to_owned)
+    }
+
+    pub(crate) fn kill_container(&self, site: &str, container: &str) {
+        let pod = self.pod(site).expect("a pod");
+        let of = Container { namespace: NAMESPACE, pod: &pod, container };
+        self.cluster.kill(of, None).unwrap();
+    }
+
+    pub(crate) fn delete_pod(&self, site: &str) {
+        let pod = self.pod(site).expect("a pod");
+        self.cluster.delete_pod(NAMESPACE, &pod).unwrap();
+    }
+
+    /// Its pod goes at once; the Deployment makes another.
+    pub(crate) fn kill_operator(&self) {
+        let words = ["delete", "pods", "-n", OPERATORS, "--all", "--grace-period=0", "--force", "--wait=false"];
+        self.kubectl(&words);
+    }
+
+    /// A way to a Service of the group, from the clients' node.
+    pub(crate) fn door(&self, service: &str) -> Door {
+        let found = self.cluster.get(&of_group(&["service", service])).unwrap();
+        let address = found["spec"]["clusterIP"].as_str().unwrap();
+        let to: SocketAddr = format!("{address}:3306").parse().unwrap();
+        self.cluster.door(CLIENTS, to).unwrap()
+    }
+
+    /// What the contract lists, no more and no less; and what a person sees first.
+    pub(crate) fn objects_are_as_promised(&self) {
+        let names = |kind: &str| -> Vec<String> {
+            let listed =
+                self.kubectl(&of_group(&["get", kind, "-l", "shipstream.io/failover-group=orders", "-o", "name"]));
+            listed.lines().filter_map(|line| line.rsplit('/').next()).map(str::to_owned).collect()
+        };
+        let sites = |suffix: &str| -> Vec<String> {
+            let mut all: Vec<String> = SITES.iter().map(|site| format!("mysql-orders-{site}{suffix}")).collect();
+            all.sort();
+            all
+        };
+        assert_eq!(names("deployment"), sites(""));
+        assert_eq!(names("pvc"), sites("-data"));
+        assert_eq!(names("configmap"), sites("-config"));
+        let mut services = [sites(""), sites("-internal")].concat();
+        services.extend(["mysql-orders-primary", "mysql-orders-replicas"].map(str::to_owned));
+        services.sort();
+        assert_eq!(names("service"), services);
+        assert_eq!(names("poddisruptionbudget"), ["mysql-orders"]);
+        assert_eq!(names("secret"), ["mysql-orders-authority"]);
+        assert_eq!(self.kubectl(&of_group(&["get", "dnsendpoint", "-o", "name"])).lines().count(), 1);
+        let table = self.kubectl(&of_group(&["get", "mfg"]));
+        let words: Vec<&str> = table.lines().nth(1).unwrap().split_whitespace().collect();
+        assert_eq!(&words[..4], [GROUP, &self.active(), "True", "False"], "{table}");
+    }
+
+    fn write_evidence(&self) {
+        let folder: PathBuf = self.cluster.logs().join("evidence");
+        let _ = std::fs::create_dir_all(&folder);
+        let save = |name: &str, words: &[&str]| {
+            let text = self.cluster.kubectl(words).unwrap_or_else(|error| error.to_string());
+            let _ = std::fs::write(folder.join(name), text);
+        };
+        save("group.yaml", &of_group(&["get", "mfg", "-o", "yaml"]));
+        save("pods.yaml", &["get", "pods", "-A", "-o", "yaml"]);
+        save("objects.txt", &["get", "all,pvc,pv,nodes,endpointslices", "-A", "-o", "wide"]);
+        save("events.txt", &["get", "events.v1.events.k8s.io", "-A", "--sort-by=.metadata.creationTimestamp"]);
+        save("describe.txt", &of_group(&["describe", "pods"]));
+        save("operator.log", &["logs", "-n", OPERATORS, "-l", "app.kubernetes.io/name=bloodraven", "--tail=-1"]);
+        save(
+            "operator-before.log",
+            &["logs", "-n", OPERATORS, "-l", "app.kubernetes.io/name=bloodraven", "--tail=-1", "-p"],
+        );
+        for site in SITES {
+            let Some(pod) = self.pod(site) else { continue };
+            for container in ["init", "sidecar", "mysql"] {
+                save(&format!("{site}-{container}.log"), &of_group(&["logs", &pod, "-c", container]));
+                save(&format!("{site}-{container}-before.log"), &of_group(&["logs", &pod, "-c", container, "-p"]));
+            }
+        }
+    }
+}
+
+/// The account of the clients.
+pub(crate) const APP: (&str, &str) = ("shop", "shop-pw");
+
+/// `examples/three-sites-dr.yaml` with this cluster's zones, volumes and image, and times for a test.
+fn example() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/three-sites-dr.yaml");
+    let mut group: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    group["metadata"]["namespace"] = json!(NAMESPACE);
+    let spec = group["spec"].as_object_mut().unwrap();
+    for site in spec["sites"].as_array_mut().unwrap() {
+        site["zone"] = site["name"].clone();
+        site["storage"] = json!({"storageClassName": STORAGE_CLASS, "size": "1Gi"});
+        site.as_object_mut().unwrap().remove("resources");
+    }
+    let small = [("innodb-buffer-pool-size", "64M"), ("innodb-redo-log-capacity", "32M"), ("mysqlx", "OFF")];
+    let small: BTreeMap<&str, &str> = small.into();
+    spec.remove("secretName");
+    spec.extend([
+        ("image".to_owned(), json!(MYSQL_IMAGE)),
+        ("credentials".to_owned(), json!({"operatorSecret": "orders-mysql", "appSecret": "orders-app"})),
+        ("mysqlConf".to_owned(), json!(small)),
+        // Fault follows fault here.
+        ("failoverCooldown".to_owned(), json!("0s")),
+        ("pollInterval".to_owned(), json!("1s")),
+        ("sidecar".to_owned(), json!({"leaseTimeout": "12s", "peerCheckInterval": "2s"})),
+    ]);
+    group
+}
+
+/// Sites that are reported to have what no other has, and what that is.
+fn divergent(object: &Value) -> Vec<(String, String)> {
+    let sites = object["status"]["sites"].as_array().cloned().unwrap_or_default();
+    let named = sites.iter().filter_map(|site| Some((site["name"].as_str()?, site["divergentGtid"].as_str()?)));
+    named.filter(|(_, set)| !set.is_empty()).map(|(site, set)| (site.to_owned(), set.to_owned())).collect()
+}
+
+/// What is not as it should be, first things first.
+fn missing(object: &Value) -> Option<String> {
+    let status = &object["status"];
+    let condition = |name: &str| {
+        let all = status["conditions"].as_array().into_iter().flatten();
+        all.into_iter().find(|it| it["type"] == name).cloned().unwrap_or_default()
+    };
+    let (ready, degraded) = (condition("Ready"), condition("Degraded"));
+    if ready["status"] != "True" || degraded["status"] != "False" {
+        return Some(format!("Ready {ready}, Degraded {degraded}; {status}"));
+    }
+    if status["observedGeneration"] != object["metadata"]["generation"] || status["authority"]["phase"] != "Stable" {
+        return Some(format!("not settled: {status}"));
+    }
+    let follows = |site: &&Value| site["replicating"] == true || site["name"] == status["activeSite"];
+    let sites = status["sites"].as_array()?;
+    let strays: Vec<&Value> = sites.iter().filter(|site| !follows(site)).collect();
+    let voters = status["authority"]["voters"].as_array().map_or(0, Vec::len);
+    (!strays.is_empty() || voters != 3).then(|| format!("{voters} voters; not replicating: {strays:?}"))
+}
