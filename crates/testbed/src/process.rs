@@ -294,14 +294,11 @@ pub fn output(command: &mut Command, input: &str, limit: Duration) -> io::Result
             let _ = feed.write_all(input.as_bytes());
         }
         let ended = wait::until(limit, || child.try_wait().transpose());
-        let status = match ended {
-            Some(ended) => ended,
-            None => {
-                // With what it started: a process that goes on would hold the pipes open.
-                let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-                child.wait().and_then(|_| Err(late(limit)))
-            }
-        };
+        let status = ended.unwrap_or_else(|| {
+            // With what it started: a process that goes on would hold the pipes open.
+            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+            child.wait().and_then(|_| Err(late(limit)))
+        });
         let read = |thread: ScopedJoinHandle<'_, io::Result<Vec<u8>>>| {
             thread.join().unwrap_or_else(|_| Err(io::Error::other("reading the output panicked")))
         };

@@ -33,6 +33,7 @@ const WATCHES: u64 = 64;
 const PROGRAMS: [&str; 5] = ["unshare", "nsenter", "tar", "cp", "sha256sum"];
 
 /// What was found.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the machine")]
 #[derive(Clone, Debug)]
 struct Machine {
     root: bool,

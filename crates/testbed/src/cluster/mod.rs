@@ -276,10 +276,7 @@ impl Cluster {
             let imports: Vec<_> =
                 Member::nodes().map(|node| scope.spawn(move || golden::import(&self.machine(node), archive))).collect();
             let panicked = || ProgramSnafu { what: "importing an image", said: "it panicked" }.fail();
-            imports
-                .into_iter()
-                .map(|import| import.join().unwrap_or_else(|_| panicked()))
-                .collect::<Result<(), Error>>()
+            imports.into_iter().try_for_each(|import| import.join().unwrap_or_else(|_| panicked()))
         })?;
         std::fs::remove_file(&archive).context(FileSnafu { what: "remove", path: archive })
     }
