@@ -168,10 +168,12 @@ fn workspace_image_runs(cluster: &Cluster) {
     cluster.wait_for("the image of the workspace does not run", STEP_LIMIT, ended).unwrap();
 }
 
+type Deletion = fn(&Api, &str, &str) -> Result<(), cluster::Error>;
+
 /// Deleted in good order and by force, a pod comes back with its data.
 fn faults_of_pods(sites: &Sites<'_>) {
     let watch = Stopwatch::start();
-    let deletions: [fn(&Api, &str, &str) -> Result<(), cluster::Error>; 2] = [Api::delete_pod, Api::force_delete_pod];
+    let deletions: [Deletion; 2] = [Api::delete_pod, Api::force_delete_pod];
     for delete in deletions {
         let old = sites.pod(0).unwrap()["metadata"]["uid"].clone();
         delete(sites.api, NAMESPACE, &name_of(0)).unwrap();
@@ -450,8 +452,8 @@ fn arrives(cluster: &Cluster, from: &str, to: &str) -> bool {
     let before = unheard(cluster, to);
     let address = Member::named(to).unwrap().address();
     let mut send = cluster.command_on(from, "/usr/bin/bash").unwrap();
-    let sent = send.args(["-c", &format!("echo x > /dev/udp/{address}/7777")]).output().unwrap();
-    assert!(sent.status.success(), "{sent:?}");
+    let output = send.args(["-c", &format!("echo x > /dev/udp/{address}/7777")]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
     wait::until(SILENCE, || (unheard(cluster, to) > before).then_some(())).is_some()
 }
 

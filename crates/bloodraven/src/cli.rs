@@ -86,7 +86,7 @@ pub(crate) fn run(
     match cli.command {
         Command::Crds => crds::run(stdout),
         Command::Gtid(command) => gtid::run(&command, stdin, stdout),
-        Command::Init(arguments) => init::run(arguments),
+        Command::Init(arguments) => Ok(init::run(arguments)),
         Command::Install(arguments) => install::run(&arguments, stdout),
         Command::Local(command) => local::run(&command, stdout),
         Command::Operator(arguments) => operator::run(&arguments),

@@ -48,8 +48,8 @@ pub(crate) struct Arguments {
     keeper: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    Ok(runtime::exit(prepare(arguments)))
+pub(crate) fn run(arguments: Arguments) -> ExitCode {
+    runtime::exit(prepare(arguments))
 }
 
 fn prepare(arguments: Arguments) -> anyhow::Result<()> {

@@ -196,6 +196,9 @@ async fn a_volume_grows_and_keeps_what_else_it_is() {
     assert!(!refused.status.success(), "a volume never shrinks");
 }
 
+/// What is to be seen in the Secrets.
+type Check = fn(&Secrets) -> bool;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_secret_that_a_spec_names_is_read_anew() {
     let namespace = "rotating";
@@ -223,7 +226,6 @@ async fn every_secret_that_a_spec_names_is_read_anew() {
     let mut changed = both;
     changed["password"] = json!("two");
     changed["MYSQL_REPLICATION_PASSWORD"] = json!("three");
-    type Check = fn(&Secrets) -> bool;
     let rows: [(&str, Value, Check); 5] = [
         ("op", changed, |it| {
             it.operator.password == "two" && it.replication.as_ref().is_some_and(|it| it.password == "three")

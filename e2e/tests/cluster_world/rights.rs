@@ -278,7 +278,7 @@ async fn the_operator_can_do_what_it_does_and_has_no_right_beyond() {
         apply(server(), &objects.iter().map(crd::yaml).collect::<Vec<_>>().join("---\n"));
         furnish_the_stage(namespace, operators);
         let notes = Notes::default();
-        do_everything(&install, &notes, &group).await;
+        Box::pin(do_everything(&install, &notes, &group)).await;
 
         assert_eq!(notes.denied.lock().unwrap().as_slice(), [""; 0], "{namespace}");
         let (granted, used) = (granted(&objects), notes.used.lock().unwrap().clone());
