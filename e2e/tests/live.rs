@@ -28,13 +28,13 @@ fn turn() -> MutexGuard<'static, ()> {
 }
 
 /// Runs a scenario to its verdict.
-fn play(name: &str, choice: [OsString; 2]) {
+fn play(name: &str, choice: &[OsString; 2]) {
     let _turn = turn();
     let scratch = Scratch::new(name).unwrap();
-    let mut playground = Playground::start(scratch.path(), &scratch.path().join("group"), &choice);
+    let mut playground = Playground::start(scratch.path(), &scratch.path().join("group"), choice);
     let status = wait::until(LIMIT, || playground.status());
     let words = playground.told();
-    println!("{}", words.trim());
+    println!("playground {}:\n{}", playground.pid(), words.trim());
     // One that hangs takes everything that it started along.
     drop(playground);
     let passed = status.is_some_and(|status| status.success());
@@ -43,7 +43,7 @@ fn play(name: &str, choice: [OsString; 2]) {
 
 fn ours(name: &str) {
     let file: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("live").join(format!("{name}.scn"));
-    play(name, ["--script".into(), file.into_os_string()]);
+    play(name, &["--script".into(), file.into_os_string()]);
 }
 
 macro_rules! scenarios {
@@ -66,5 +66,5 @@ scenarios! { ours:
 
 #[test]
 fn the_tour() {
-    play("tour", ["--scenario".into(), "tour".into()]);
+    play("tour", &["--scenario".into(), "tour".into()]);
 }

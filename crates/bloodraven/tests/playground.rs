@@ -112,3 +112,55 @@ fn a_playground_without_a_server_program_changes_nothing() {
     says(&words, 1, "cannot run /no/such/mysqld");
     assert!(!folder.exists());
 }
+
+/// A program that answers `--version` with that, and nothing else.
+fn server(name: &str, version: &str) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let file = script(name, &format!("#!/bin/sh\necho '{version}'\n"));
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("a program for the test");
+    file
+}
+
+/// Every file below a folder with what is in it, locks aside.
+fn contents(folder: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
+    let files = entries.filter(|path| path.extension().is_none_or(|end| end != "lock"));
+    files.map(|path| (path.clone(), std::fs::read(&path).unwrap_or_default())).collect()
+}
+
+#[test]
+fn a_server_or_a_folder_that_cannot_be_used_is_told_and_left_as_it_is() {
+    let new = server("mysqld-new", "mysqld  Ver 9.7.4 for Linux on x86_64 (Source distribution)");
+    let old = server("mysqld-old", "mysqld  Ver 8.0.36 for Linux on x86_64 (MySQL Community Server - GPL)");
+    let other = server("mysqld-other", "mysqld  Ver 11.4.2-MariaDB for debian-linux-gnu on x86_64");
+    let mute = server("mysqld-mute", "");
+    let keeper = script("keeper", "");
+    let rows = [
+        (&old, None, None, "is MySQL 8.0.36, which is too old; name a mysqld of 8.4 or newer"),
+        (&other, None, None, "mysqld-other"),
+        (&mute, None, None, "mysqld-mute"),
+        (&new, Some("7\n"), Some("{}"), "has format \"7\" and this program reads \"1\""),
+        (&new, Some("one"), None, "and this program reads \"1\""),
+        (&new, Some("1\n"), Some("{"), "group.json is corrupt"),
+        (&new, Some("1\n"), Some("[]"), "group.json"),
+    ];
+    for (number, (mysqld, version, group, said)) in rows.into_iter().enumerate() {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("unusable-{number}"));
+        _ = std::fs::remove_dir_all(&folder);
+        if let Some(version) = version {
+            std::fs::create_dir_all(&folder).expect("a folder for the test");
+            std::fs::write(folder.join("version"), version).expect("a file for the test");
+        }
+        if let Some(group) = group {
+            std::fs::write(folder.join("group.json"), group).expect("a file for the test");
+        }
+        let before = folder.exists().then(|| contents(&folder));
+        let text = |path: &Path| path.to_str().expect("a path that is text").to_owned();
+        let (dir, mysqld, keeper) = (text(&folder), text(mysqld), text(&keeper));
+        let output = run(&["playground", "--headless", "--dir", &dir, "--keeper", &keeper, "--mysqld", &mysqld]);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}: {errors}");
+        assert!(errors.contains(said) && errors.lines().count() == 1, "{said}: {errors}");
+        assert_eq!(folder.exists().then(|| contents(&folder)), before, "{said}");
+    }
+}

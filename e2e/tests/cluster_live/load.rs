@@ -52,7 +52,7 @@ pub(crate) struct Load {
     ledger: Arc<Mutex<Ledger>>,
     stop: Arc<AtomicBool>,
     clients: Vec<JoinHandle<()>>,
-    _doors: Vec<Door>,
+    doors: Vec<Door>,
 }
 
 impl Load {
@@ -62,7 +62,7 @@ impl Load {
             ledger: Arc::default(),
             stop: Arc::default(),
             clients: Vec::new(),
-            _doors: Vec::new(),
+            doors: Vec::new(),
         };
         let front = stage.door("mysql-orders-primary");
         make_table(front.address());
@@ -78,7 +78,7 @@ impl Load {
                 stop: Arc::clone(&load.stop),
             };
             load.clients.push(std::thread::spawn(move || client.run()));
-            load._doors.push(door);
+            load.doors.push(door);
         }
         load
     }

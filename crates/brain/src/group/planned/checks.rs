@@ -29,7 +29,7 @@ impl Group {
         let unknown = self.seen.sites.values().any(|seen| seen.watch.state == State::Unknown);
         let unread = self.seen.site(target).is_some_and(|seen| {
             let silent = self.present(self.lease(kept.record.as_ref()), target).is_none();
-            seen.watch.state.is_reachable() && (seen.watch.answers < 2 || silent)
+            seen.watch.state.is_reachable() && (seen.watch.answers < 2 || seen.following < 2 || silent)
         });
         young && (unknown || unread)
     }

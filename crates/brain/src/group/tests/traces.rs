@@ -1,7 +1,7 @@
 //! Traces that once led to a lost transaction, a second primary or a group without one; each ends as it should.
 
 use super::{running, set, told};
-use crate::candidate::drain::Applier;
+use crate::candidate::drain::{Applier, Receiver};
 use crate::group::forecast::Rehearsal;
 use crate::group::forecast::faults::Fault;
 use crate::group::input::{Input, PlannedWish, Request, Requests};
@@ -373,4 +373,21 @@ fn s_08_a_new_leader_looks_before_it_refuses() {
     stage.faults.keep_requests = false;
     let mut stage = stage.with_new_leader();
     assert!(stage.play(MINUTE, |stage| stage.writer() == Some(site("pdx"))), "{:?}", stage.store.planned);
+    // its first looks fall into a moment in which the target connects anew
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    stage.faults.keep_requests = true;
+    ask(&mut stage, "pdx");
+    stage.faults.keep_requests = false;
+    let mut stage = stage.with_new_leader();
+    receiver_of_pdx(&mut stage, Receiver::Connecting);
+    stage.play(Millis::from_secs(6), |_| false);
+    let phase = stage.store.planned.as_ref().map(|planned| planned.phase);
+    assert!(phase.is_some_and(|phase| !phase.is_terminal()), "{:?}", stage.store.planned);
+    receiver_of_pdx(&mut stage, Receiver::Running);
+    assert!(stage.play(MINUTE, |stage| stage.writer() == Some(site("pdx"))), "{:?}", stage.store.planned);
+}
+
+fn receiver_of_pdx(stage: &mut Rehearsal, receiver: Receiver) {
+    let pdx = stage.actors.get_mut(&site("pdx")).expect("pdx");
+    pdx.facts.replica.as_mut().expect("replica").receiver = receiver;
 }
