@@ -34,7 +34,7 @@ fn play(name: &str, choice: [OsString; 2]) {
     let mut playground = Playground::start(scratch.path(), &scratch.path().join("group"), &choice);
     let status = wait::until(LIMIT, || playground.status());
     let words = playground.told();
-    println!("{}", words.trim());
+    println!("playground {}:\n{}", playground.pid(), words.trim());
     // One that hangs takes everything that it started along.
     drop(playground);
     let passed = status.is_some_and(|status| status.success());

@@ -45,7 +45,6 @@ impl Playground {
     }
 
     /// Its process.
-    #[allow(dead_code, reason = "not every test that starts one signals it")]
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

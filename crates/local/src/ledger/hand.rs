@@ -7,7 +7,7 @@
 use super::{Moment, SiteNumber, Write};
 
 /// A tick of the sidecar and a fence fit in several times, in microseconds.
-pub const MOST: u64 = 5_000_000;
+pub(crate) const MOST: u64 = 5_000_000;
 
 /// As many times are kept; the oldest go first.
 const KEPT: usize = 64;
