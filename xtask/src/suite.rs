@@ -100,8 +100,8 @@ fn clippy(workshop: &Workshop, _: &mut Tally) -> Result<()> {
 }
 
 fn testbed(workshop: &Workshop, _: &mut Tally) -> Result<()> {
-    for part in ["mysql", "kubernetes"] {
-        run::stream("testbed", workshop.program("bloodraven-testbed")?.arg(part), |_| {})?;
+    for part in [["mysql"].as_slice(), &["kubernetes", "--all"], &["cluster", "parts"]] {
+        run::stream("testbed", workshop.program("bloodraven-testbed")?.args(part), |_| {})?;
     }
     Ok(())
 }

@@ -141,12 +141,12 @@ impl Pod {
             assert!(!word.contains("$("), "{container}: {word}");
             match word.as_str() {
                 "bloodraven" => words.push(programs::bloodraven().into()),
-                "mysqld" => words.extend(self.server().command),
+                "mysqld" => words.extend(Self::server().command),
                 _ => words.push(self.mapped(container, &word).into()),
             }
         }
         if container == "mysql" {
-            words.extend(self.server().arguments);
+            words.extend(Self::server().arguments);
         }
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).env_clear().current_dir(self.root(container));
@@ -154,7 +154,7 @@ impl Pod {
         command
     }
 
-    fn server(&self) -> MysqlPrograms {
+    fn server() -> MysqlPrograms {
         MysqlPrograms::from_command(&Distribution::shared().unwrap().mysqld())
     }
 

@@ -231,7 +231,7 @@ fn every_variable_that_is_drawn_is_one_that_the_sidecar_reads() {
         assert!(unread.is_empty(), "drawn, and never read: {unread:?}");
         assert_eq!((config.group_uid.as_str(), config.mysql.tls.is_some()), ("6f1c", tls));
         assert_eq!(config.mysql.admin, (pod.address.to_string(), 33062));
-        let peers: Vec<&str> = config.peers.keys().map(|site| site.as_str()).collect();
+        let peers: Vec<&str> = config.peers.keys().map(bloodraven_brain::name::Site::as_str).collect();
         assert_eq!(peers, ["pdx"]);
     }
 }

@@ -386,6 +386,7 @@ fn config(
             admin: (admin.ip().to_string(), admin.port()),
             client: ("127.0.0.1".into(), port),
             credentials: folder.join("secrets").join("operator"),
+            tls: None,
         },
         key_file: folder.join("hmac.key"),
         state_dir: folder.join("state"),

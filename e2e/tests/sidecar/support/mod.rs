@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// How long anything may take that is not itself measured: machines are slow, and tests run beside each other.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_mins(1);
 
 /// Looks every 20 ms until there is something to see; fails the test when `limit` has passed.
 pub(crate) async fn until<T>(limit: Duration, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
