@@ -62,6 +62,7 @@ scenarios! { ours:
     people_at_the_servers = "people";
     numbered_scenarios = "shipped";
     two_operators = "two-operators";
+    receipts = "semi-sync";
 }
 
 #[test]

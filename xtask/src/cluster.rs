@@ -16,6 +16,8 @@ cargo xtask cluster <word>
   status                       the nodes, and where the kubeconfig and the logs are
   kubeconfig                   the path of the kubeconfig
   logs [machine]               the logs, or the ends of those of one machine: plane, iad, pdx, fra
+  scenes [name]...             a group on a cluster of its own through these scenes, or through all; judged by its ledger
+  applies <count>              the same group applied so often on empty volumes, from nothing to Ready
 
 Needs root, cgroups of version 1, 3.5 GB of memory and 4 GB of disk; what is missing is told at once. The first time it
 builds the programs of Kubernetes, which takes many minutes.";
@@ -29,8 +31,13 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
             println!("{HELP}");
             return Ok(());
         }
+        Some("scenes") if words.len() == 1 => return scenes(("BLOODRAVEN_SCENES", "all")),
+        Some("scenes") => return scenes(("BLOODRAVEN_SCENES", &words[1..].join(","))),
+        Some("applies") if words.len() == 2 => return scenes(("BLOODRAVEN_APPLIES", &words[1])),
         Some(word) if WORDS.contains(&word) => word,
-        Some(other) => bail!("'{other}' is not known; the words are: {}", WORDS.join(", ")),
+        Some(other) => {
+            bail!("'{other}' is not known; the words are: {}, scenes [name]..., applies <count>", WORDS.join(", "))
+        }
     };
     let workshop = Workshop::open()?;
     let mut testbed = workshop.program("bloodraven-testbed")?;
@@ -42,6 +49,14 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
         testbed.arg("--keeper").arg(static_keeper(&workshop, &built)?);
     }
     run::inherit(&mut testbed)
+}
+
+/// The test that every run of the suite plays a part of, with a choice.
+fn scenes(choice: (&str, &str)) -> Result<()> {
+    let workshop = Workshop::open()?;
+    let mut cargo = workshop.cargo("test");
+    cargo.args(["--locked", "--workspace", "--all-features", "--test", "cluster_live", "--", "--nocapture"]);
+    run::stream("scenes", cargo.env(choice.0, choice.1), |_| {})
 }
 
 /// The keeper without a loader, as images carry it: it is copied into containers of any image. A target of its own keeps the
@@ -63,8 +78,9 @@ mod tests {
     #[test]
     fn a_word_that_is_none_is_told_with_those_that_are() {
         let refused = run(&["upp".to_owned()]).unwrap_err().to_string();
-        assert_eq!(refused, "'upp' is not known; the words are: up, down, status, kubeconfig, logs");
-        for word in WORDS {
+        let words = "up, down, status, kubeconfig, logs, scenes [name]..., applies <count>";
+        assert_eq!(refused, format!("'upp' is not known; the words are: {words}"));
+        for word in WORDS.into_iter().chain(["scenes", "applies"]) {
             assert!(HELP.contains(&format!("\n  {word}")), "{word} is explained");
         }
     }

@@ -24,7 +24,7 @@ cargo xtask <word>
   tidy               the house rules: dependency directions, module docs, file sizes, links, generated files
   codegen            write the generated files (CRDs) anew; `tidy` fails when they are out of step
   play [-- words]    the local world: real servers, an operator, load, faults and a screen; `play --help` tells more
-  cluster <word>     a real cluster of three nodes on this machine: up, down, status, kubeconfig, logs; needs root
+  cluster <word>     a real cluster of three nodes on this machine: up, down, status, kubeconfig, logs, scenes, applies; needs root
   testbed <part>...  bring a real part into the cache: mysql, kubernetes [--all], status, clean
   bench <name>       benchmarks, release build: gtid brain
   bench failover     faults and moves of whole groups with real servers, into docs/performance.md [--trials N] [--only ROW]

@@ -31,7 +31,12 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
 }
 
 /// Runs, passes every line on to the terminal and to `each`, and keeps the person informed.
-pub(crate) fn stream(name: &str, command: &mut Command, mut each: impl FnMut(&str)) -> Result<()> {
+pub(crate) fn stream(name: &str, command: &mut Command, each: impl FnMut(&str)) -> Result<()> {
+    stream_as("", name, command, each)
+}
+
+/// The same for one of several that run at a time: each line begins with whose it is.
+pub(crate) fn stream_as(whose: &str, name: &str, command: &mut Command, mut each: impl FnMut(&str)) -> Result<()> {
     let shown = show(command);
     let mut child = command
         .stdin(Stdio::null())
@@ -47,10 +52,10 @@ pub(crate) fn stream(name: &str, command: &mut Command, mut each: impl FnMut(&st
         match inbox.recv_timeout(SILENCE) {
             Ok(line) => {
                 each(&line);
-                print_line(&line);
+                print_line(&format!("{whose}{line}"));
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {
-                print_line(&format!("xtask: {name} is still at work, {} s", began.elapsed().as_secs()));
+                print_line(&format!("{whose}xtask: {name} is still at work, {} s", began.elapsed().as_secs()));
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
         }

@@ -7,8 +7,9 @@ use crate::run;
 use crate::teeth;
 use crate::tidy;
 use crate::workshop::{CARGO_DENY, Workshop};
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use std::collections::BTreeSet;
+use std::process::Command;
 use std::time::Duration;
 
 /// One step: its name and what it does; later steps still run after a failure, unless they need what failed.
@@ -106,19 +107,70 @@ fn testbed(workshop: &Workshop, _: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-/// Unit, documentation and live tests in one go: what is selected decides which features the dependencies get, and every
-/// other choice would compile them again.
+/// The target whose tests wait for most of their time: whole groups, one after the other. It runs beside all others.
+const PATIENT: &str = "live";
+
+/// Unit, documentation and live tests, built in one go: what is selected decides which features the dependencies get, and
+/// every other choice would compile them again.
 fn tests(workshop: &Workshop, tally: &mut Tally) -> Result<()> {
-    let mut cargo = workshop.cargo("test");
-    cargo.args(["--locked", "--workspace", "--all-features", "--no-fail-fast"]);
-    run::stream("tests", &mut cargo, |line| {
-        tally.target(line);
-        tally.result(line);
-    })?;
+    run::stream("building the tests", test_command(workshop).arg("--no-run"), |_| {})?;
+    let patient = [words(&["--test", PATIENT])];
+    let others = [other_targets(workshop)?, words(&["--doc"])];
+    let (beside, here) = std::thread::scope(|scope| {
+        let beside = scope.spawn(|| lane(workshop, "live| ", &patient));
+        let here = lane(workshop, "", &others);
+        (beside.join(), here)
+    });
+    let beside = beside.unwrap_or_else(|_| (Tally::default(), Err(anyhow!("the lane of {PATIENT} broke off"))));
+    let mut outcome = Ok(());
+    for (counted, ended) in [here, beside] {
+        tally.add(counted);
+        outcome = outcome.and(ended);
+    }
     if tally.passed == 0 {
         bail!("no test ran");
     }
-    Ok(())
+    outcome
+}
+
+/// One selection of tests after the other.
+fn lane(workshop: &Workshop, whose: &str, selections: &[Vec<String>]) -> (Tally, Result<()>) {
+    let mut tally = Tally::default();
+    let mut outcome = Ok(());
+    for selection in selections {
+        let mut cargo = test_command(workshop);
+        let ended = run::stream_as(whose, "tests", cargo.args(selection), |line| {
+            tally.target(line);
+            tally.result(line);
+        });
+        outcome = outcome.and(ended);
+    }
+    (tally, outcome)
+}
+
+fn test_command(workshop: &Workshop) -> Command {
+    let mut cargo = workshop.cargo("test");
+    cargo.args(["--locked", "--workspace", "--all-features", "--no-fail-fast"]);
+    cargo
+}
+
+/// Everything that holds tests but the patient one, by name: cargo cannot leave one out.
+fn other_targets(workshop: &Workshop) -> Result<Vec<String>> {
+    let mut selection = words(&["--lib", "--bins"]);
+    for package in workshop.packages()? {
+        for target in package["targets"].as_array().into_iter().flatten() {
+            let is_test = target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "test"));
+            let name = target["name"].as_str().unwrap_or_default();
+            if is_test && name != PATIENT {
+                selection.extend(words(&["--test", name]));
+            }
+        }
+    }
+    Ok(selection)
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 /// Benchmarks run once each, so that they cannot rot; their figures are for `cargo xtask bench`.
@@ -146,7 +198,7 @@ fn fuzz_check(workshop: &Workshop, _: &mut Tally) -> Result<()> {
 /// Licences, sources and banned crates; advisories need a database from outside and are the release's business.
 fn deny(workshop: &Workshop, _: &mut Tally) -> Result<()> {
     let tool = workshop.tool("cargo-deny", CARGO_DENY)?;
-    let mut command = std::process::Command::new(tool);
+    let mut command = Command::new(tool);
     command.args(["--locked", "--workspace", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]);
     run::stream("deny", command.current_dir(&workshop.root), |_| {})
 }
@@ -174,6 +226,15 @@ fn complete(workshop: &Workshop, tally: &Tally) -> Result<()> {
 }
 
 impl Tally {
+    /// What another runner said, too.
+    fn add(&mut self, other: Self) {
+        let Self { passed, failed, skipped, ran } = other;
+        self.passed += passed;
+        self.failed += failed;
+        self.skipped += skipped;
+        self.ran.extend(ran);
+    }
+
     /// `     Running tests/cli.rs (/…/deps/cli-0123456789abcdef)`
     fn target(&mut self, line: &str) {
         if let Some(rest) = line.trim_start().strip_prefix("Running ")

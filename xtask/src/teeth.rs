@@ -19,7 +19,14 @@ const AT_A_TIME: usize = 2;
 
 /// The modules whose tests are asked: those that enforce rules. The election's own model and the tests of whole groups
 /// take seconds each, and every rule has a test of its own here.
-const MODULES: [&str; 4] = ["fence::tests", "authority::tests", "candidate::", "lease::tests"];
+const MODULES: [&str; 6] = [
+    "fence::tests",
+    "authority::tests",
+    "candidate::",
+    "group::semi_sync",
+    "group::tests::moves::authority_is_taken",
+    "lease::tests",
+];
 
 /// One line of the table.
 struct Tooth {

@@ -8,7 +8,7 @@ use bloodraven_api::group as wanted;
 use bloodraven_api::{MysqlFailoverGroup, MysqlFailoverGroupSpec};
 use bloodraven_brain::authority::Policy;
 use bloodraven_brain::group::Spec;
-use bloodraven_brain::group::spec::{CacheSpec, Pause, PlannedSpec, SiteSpec, UpdateStrategy};
+use bloodraven_brain::group::spec::{CacheSpec, Durability, Pause, PlannedSpec, SiteSpec, UpdateStrategy};
 use bloodraven_brain::name::Site;
 use bloodraven_brain::record::Settings;
 use bloodraven_brain::site::Thresholds;
@@ -66,6 +66,10 @@ fn spec(name: String, spec: &MysqlFailoverGroupSpec, replication_account: bool) 
         peer_check: millis(spec.sidecar.peer_check_interval),
         priorities: priorities(&spec.split_brain_policy),
         max_lag: Millis::from_secs(spec.replication.max_lag_seconds.into()),
+        durability: match spec.replication.durability {
+            wanted::Durability::Async => Durability::Async,
+            wanted::Durability::SemiSync => Durability::semi_sync(millis(spec.replication.semi_sync_timeout)),
+        },
         planned: planned(&spec.planned_failover),
         cache: spec.dragonfly.as_ref().filter(|cache| cache.enabled).map(cache),
         update: match spec.update_strategy {

@@ -3,8 +3,8 @@
 use bloodraven_brain::authority::Policy;
 use bloodraven_brain::candidate::Data;
 use bloodraven_brain::candidate::drain::{Applier, Receiver};
-use bloodraven_brain::group::input::{Facts, Input, Loaded, ReplicaFacts, Saw, Word};
-use bloodraven_brain::group::spec::{PlannedSpec, SiteSpec, Spec, UpdateStrategy};
+use bloodraven_brain::group::input::{Facts, Input, Loaded, ReplicaFacts, Saw, SemiSync, Word};
+use bloodraven_brain::group::spec::{Durability, PlannedSpec, SiteSpec, Spec, UpdateStrategy};
 use bloodraven_brain::group::{Group, Kept};
 use bloodraven_brain::message::{Ack, StartId};
 use bloodraven_brain::name::{Instance, Member, Site};
@@ -36,6 +36,7 @@ fn spec() -> Spec {
         peer_check: Millis(5000),
         priorities: Vec::new(),
         max_lag: Millis::from_secs(300),
+        durability: Durability::Async,
         planned: PlannedSpec {
             max_lag_wait: Millis::from_secs(300),
             drain_timeout: Millis::from_secs(30),
@@ -77,6 +78,7 @@ fn facts(number: usize) -> Facts {
         data: Some(Data { executed: executed(), ..Data::default() }),
         replica: (number > 0).then_some(replica),
         user_data: true,
+        semi_sync: SemiSync::default(),
     }
 }
 

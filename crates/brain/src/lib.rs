@@ -30,6 +30,7 @@
 //! | [`topology`] | what all sites together say, and who writes without authority |
 //! | [`candidate`] | who is promoted, and when its relay log is drained |
 //! | [`cooldown`] | whether a move may start so soon after the last one |
+//! | [`ages`] | how long ago something was that is stored with its date |
 //!
 //! The words they share: [`name`], [`record`], [`message`], [`time`].
 //!
@@ -38,6 +39,7 @@
 //! No clock, no randomness, no IO, no async, no logging, no hash maps. Time is an argument; whoever wants to know why reads
 //! the reason in the value returned.
 
+pub mod ages;
 pub mod authority;
 pub mod candidate;
 pub mod cooldown;

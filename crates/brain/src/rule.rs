@@ -162,6 +162,8 @@ rules! {
     LeadsAtTheAnswer: 5, TwoWriters, "leadership is checked before a grant leaves";
     NoGrantWhileRevoking: 5, Plain, "while authority is revoked nobody gets a grant";
     WordToWhoAsks: 5, Plain, "the word to open goes to who asks to open";
+    ReceiptsBeforeOpening: 5, Plain,
+        "with semi-sync a new holder's commits wait for receipts before it gets the word to open";
     LeadsFromSending: 5, Plain, "leadership counts from the sending of the last successful renewal";
     DoubtProlongsNothing: 5, Plain, "a renewal whose outcome is unknown prolongs nothing";
     AnothersLeaseIsWaitedFor: 5, Plain, "another's lease is over when it was seen unchanged for its whole duration";
@@ -210,6 +212,7 @@ rules! {
     CopyIsWhole: 7, Plain, "a copy that follows nobody yet is a candidate only if it is one of the last primary";
     CandidateReturned: 7, Plain, "the last holder is a candidate again once it answered often enough";
     CandidateHasData: 7, Plain, "an empty site is no candidate where data are known to exist";
+    SomebodyToMoveTo: 7, Plain, "authority is taken from a lost holder only when somebody else can get it";
     FreshestWins: 7, Plain, "a strict superset wins over any priority";
     ReceivedCounts: 7, Plain, "what was received counts with what was executed";
     PrimariesCount: 7, Plain, "of incomparable sets only what came from known primaries counts";

@@ -7,6 +7,7 @@ use crate::rest::Rest;
 use bloodraven_api::group::MysqlFailoverGroupSpec;
 use bloodraven_api::names;
 use bloodraven_blueprint::objects::OperatorAccount;
+use bloodraven_brain::group::accounts::AccountRole;
 use bloodraven_operator::world::{Account, GroupId, MissingSecret, Secrets, TlsFiles};
 use bloodraven_wire::{Key, Keys};
 use k8s_openapi::api::core::v1::Secret;
@@ -31,13 +32,11 @@ pub(crate) async fn read(
 ) -> Result<Secrets, MissingSecret> {
     let main = open(rest, group, main(spec)).await?;
     let (operator, replication) = (main.operator(spec.credentials.is_none())?, main.replication()?);
-    let authority = open(rest, group, &names::authority(&group.name)).await?;
-    let mut spared = Vec::new();
-    if let Some(credentials) = &spec.credentials {
-        for name in [&credentials.monitor_secret, &credentials.backup_secret].into_iter().flatten() {
-            spared.push(open(rest, group, name).await?.text("username")?);
-        }
-    }
+    let authority = open(rest, group, &names::authority(&group.name)).await.map_err(|missing| match missing {
+        MissingSecret::NotFound { name } => MissingSecret::ToBeMade { name },
+        other => other,
+    })?;
+    let (others, missing) = others(rest, group, spec).await;
     let tls = match &spec.tls {
         Some(tls) => {
             let secret = open(rest, group, &tls.secret_name).await?;
@@ -45,7 +44,30 @@ pub(crate) async fn read(
         }
         None => None,
     };
-    Ok(Secrets { operator, replication, spared, keys: authority.keys()?, tls })
+    Ok(Secrets { operator, replication, others, missing, keys: authority.keys()?, tls })
+}
+
+/// Those that have a Secret of their own. One that cannot be had is left out: nobody waits for it.
+async fn others(
+    rest: &Rest,
+    group: &GroupId,
+    spec: &MysqlFailoverGroupSpec,
+) -> (BTreeMap<AccountRole, Account>, Option<MissingSecret>) {
+    let Some(credentials) = &spec.credentials else { return (BTreeMap::new(), None) };
+    let named = [
+        (AccountRole::App, &credentials.app_secret),
+        (AccountRole::ReadOnly, &credentials.read_only_secret),
+        (AccountRole::Monitor, &credentials.monitor_secret),
+        (AccountRole::Backup, &credentials.backup_secret),
+    ];
+    let (mut found, mut missing) = (BTreeMap::new(), None);
+    for (role, name) in named.into_iter().filter_map(|(role, name)| Some((role, name.as_ref()?))) {
+        match open(rest, group, name).await.and_then(|secret| secret.account("username", "password")) {
+            Ok(account) => drop(found.insert(role, account)),
+            Err(because) => drop(missing.get_or_insert(because)),
+        }
+    }
+    (found, missing)
 }
 
 /// How the Secret gives the operator's account, and whether it has one for replication.
@@ -98,7 +120,15 @@ impl Opened {
 
     fn text(&self, key: &str) -> Result<String, MissingSecret> {
         let text = String::from_utf8(self.bytes(key)?.clone());
-        text.map_err(|_| self.wrong(key, "is no text; write it as UTF-8"))
+        let text = text.map_err(|_| self.wrong(key, "is no text; write it as UTF-8"))?;
+        // As keeper and sidecar read the same value from a file: without the line end that editors leave.
+        let text = text.trim_end_matches(['\r', '\n']);
+        if text.is_empty() { Err(self.wrong(key, "is empty; give it a value")) } else { Ok(text.to_owned()) }
+    }
+
+    fn account(&self, user: &str, password: &str) -> Result<Account, MissingSecret> {
+        let account = Account { user: self.text(user)?, password: self.text(password)? };
+        self.allowed(user, account)
     }
 
     /// `username` and `password`; in the one Secret for everything `dsn` stands for both.
@@ -107,8 +137,7 @@ impl Opened {
             let account = dsn(&self.text("dsn")?).map_err(|because| self.wrong("dsn", because))?;
             return self.allowed("dsn", account);
         }
-        let account = Account { user: self.text("username")?, password: self.text("password")? };
-        self.allowed("username", account)
+        self.account("username", "password")
     }
 
     /// Both keys or neither.
@@ -117,8 +146,7 @@ impl Opened {
         if KEYS.iter().all(|key| !self.data.contains_key(*key)) {
             return Ok(None);
         }
-        let account = Account { user: self.text(KEYS[0])?, password: self.text(KEYS[1])? };
-        self.allowed(KEYS[0], account).map(Some)
+        self.account(KEYS[0], KEYS[1]).map(Some)
     }
 
     fn allowed(&self, key: &str, account: Account) -> Result<Account, MissingSecret> {
@@ -221,6 +249,13 @@ mod tests {
         let half = opened(&[("MYSQL_REPLICATION_USER", "r")]).replication().expect_err("refused");
         assert!(half.to_string().contains("MYSQL_REPLICATION_PASSWORD"), "{half}");
         assert_eq!(opened(&[]).replication(), Ok(None));
+    }
+
+    #[test]
+    fn a_line_end_is_no_part_of_a_password() {
+        let account = opened(&[("username", "ops\n"), ("password", "p w\r\n")]).operator(false).expect("an account");
+        assert_eq!((account.user.as_str(), account.password.as_str()), ("ops", "p w"));
+        assert!(opened(&[("username", "ops"), ("password", "\n")]).operator(false).is_err());
     }
 
     #[test]

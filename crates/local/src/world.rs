@@ -7,8 +7,10 @@
 //! store's lock for no longer than a comparison and a rename.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bloodraven_brain::group::Outward;
+use bloodraven_brain::group::accounts::AccountRole;
 use bloodraven_brain::group::input::{Estate, Rollout, Shown};
 use bloodraven_brain::lease::{Lease, NewLease};
 use bloodraven_brain::name::Site;
@@ -27,6 +29,9 @@ use crate::store::object::Object;
 use crate::store::watch::Watch;
 use crate::store::{self, Store};
 use crate::supervisor::plan::{CLAIM, conf_digest};
+
+/// Accounts beside the operator's and that of replication.
+const OTHERS: [AccountRole; 4] = [AccountRole::App, AccountRole::ReadOnly, AccountRole::Monitor, AccountRole::Backup];
 
 /// See above: the world of one operator.
 #[derive(Debug)]
@@ -165,16 +170,21 @@ impl World for LocalWorld {
         estate.map_err(|error| unavailable("pods and volumes", &error))
     }
 
+    /// Keeper, sidecars and operator read the same files, the sidecars every 5 s.
+    fn secrets_spread(&self) -> Duration {
+        Duration::from_secs(15)
+    }
+
     async fn secrets(&self, _: &GroupId) -> Result<Secrets, MissingSecret> {
         let read = self.with(|store| {
             let account = |role: &str| store.account(role).map(|(user, password)| Account { user, password });
             let (operator, replication) = (account("operator")?, account("replication")?);
-            let spared = ["monitor", "backup"].map(|role| store.account(role).map(|(user, _)| user));
-            let spared = spared.into_iter().collect::<Result<Vec<_>, _>>()?;
-            Ok((operator, replication, spared, store.keys()?))
+            let others = OTHERS.map(|role| account(role.as_str()).map(|account| (role, account)));
+            let others = others.into_iter().collect::<Result<BTreeMap<_, _>, _>>()?;
+            Ok((operator, replication, others, store.keys()?))
         });
         let unread = |error: store::Error| MissingSecret::Unread { because: error.to_string() };
-        let (operator, replication, spared, (current, previous)) = read.await.map_err(unread)?;
+        let (operator, replication, others, (current, previous)) = read.await.map_err(unread)?;
         let key = |name: &str, bytes: &[u8]| {
             let (name, key) = ("secrets".to_owned(), name.to_owned());
             Key::try_from(bytes).map_err(|error| MissingSecret::Key { name, key, because: error.to_string() })
@@ -183,7 +193,7 @@ impl World for LocalWorld {
             current: key("hmac.key", &current)?,
             previous: previous.map(|bytes| key("hmac.previous", &bytes)).transpose()?,
         };
-        Ok(Secrets { operator, replication: Some(replication), spared, keys, tls: None })
+        Ok(Secrets { operator, replication: Some(replication), others, missing: None, keys, tls: None })
     }
 
     async fn addresses(&self, _: &GroupId, sites: &[Site]) -> Result<BTreeMap<Site, Addresses>, Unavailable> {

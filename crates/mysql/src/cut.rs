@@ -74,6 +74,7 @@ mod tests {
             uptime: Duration::ZERO,
             pair: Pair { read_only: true, super_read_only: true },
             executed: executed.replace('#', UUID).parse().ok(),
+            committing: Some(GtidSet::new()),
             purged: Some(GtidSet::new()),
             user_data: true,
             replica: received.map(|received| ReplicaReading {

@@ -3,7 +3,7 @@
 //! In: a server, a statement. Out: a connection, rows. Must not: wait for ever (callers wrap every call), let a panic of
 //! the driver through (it panics on a malformed RSA key), leave a socket behind, or move to a socket file.
 
-use crate::Server;
+use crate::{Account, Server};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, OptsBuilder, Row, SslOpts};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +37,7 @@ impl From<mysql_async::Error> for Trouble {
 }
 
 /// Connects and logs in.
-pub(crate) async fn connect(server: &Server, token: &str) -> Result<Conn, Trouble> {
+pub(crate) async fn connect(server: &Server, account: &Account, token: &str) -> Result<Conn, Trouble> {
     let tls = server.tls.as_ref().map(|tls| {
         let options =
             SslOpts::default().with_root_certs(vec![tls.ca.to_vec().into()]).with_disable_built_in_roots(true);
@@ -49,8 +49,8 @@ pub(crate) async fn connect(server: &Server, token: &str) -> Result<Conn, Troubl
     let options = OptsBuilder::default()
         .ip_or_hostname(server.host.clone())
         .tcp_port(server.port)
-        .user(Some(server.account.user.clone()))
-        .pass(Some(server.account.password.reveal()))
+        .user(Some(account.user.clone()))
+        .pass(Some(account.password.reveal()))
         .ssl_opts(tls)
         // On loopback the driver would otherwise ask for the socket file's path and go there: perhaps to another server.
         .prefer_socket(false)

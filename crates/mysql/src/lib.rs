@@ -29,6 +29,7 @@ mod error;
 pub mod events;
 pub mod fence;
 pub mod guard;
+mod owned;
 pub mod poll;
 pub mod progress;
 mod quote;

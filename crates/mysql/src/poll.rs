@@ -4,7 +4,8 @@
 //! lock that a fence waits for.
 //!
 //! The executed set is read before the received one: what was received by then and is not executed yet shows, what is
-//! said to be drained is drained.
+//! said to be drained is drained. And it is read after what is being committed: nothing is missed on its way from the one to
+//! the other.
 
 use crate::guard::CLOCK;
 use crate::reading::{Connections, Fault, Pair, ReadBack, Reading, SemiSync};
@@ -31,14 +32,19 @@ const STATUS: &[&str] = &[
 ];
 
 /// Variables of a poll that exist only with a plugin.
-const VARIABLES: &[&str] =
-    &["rpl_semi_sync_source_enabled", "rpl_semi_sync_source_timeout", "rpl_semi_sync_replica_enabled"];
+const VARIABLES: &[&str] = &[
+    "rpl_semi_sync_source_enabled",
+    "rpl_semi_sync_source_timeout",
+    "rpl_semi_sync_source_wait_point",
+    "rpl_semi_sync_source_wait_for_replica_count",
+    "rpl_semi_sync_replica_enabled",
+];
 
 /// Reads everything, over an open session.
 pub async fn poll(session: &mut Session, deadline: Deadline) -> Result<Reading, Error> {
     let question = format!(
         "SELECT @@global.read_only, @@global.super_read_only, @@server_uuid, @@server_id, @@version, \
-         @@global.gtid_executed, @@global.gtid_purged, @@global.max_connections, \
+         @@global.gtid_owned, @@global.gtid_executed, @@global.gtid_purged, @@global.max_connections, \
          EXISTS(SELECT 1 FROM information_schema.schemata WHERE schema_name NOT IN ({own})), {CLOCK}; \
          SHOW REPLICA STATUS; \
          SELECT LAST_ERROR_NUMBER, LAST_ERROR_MESSAGE FROM performance_schema.replication_applier_status_by_worker \
@@ -144,21 +150,23 @@ fn read(sets: &[Vec<Row>], place: &str) -> Result<Reading, Error> {
         version: facts.text(4, "version")?,
         uptime: Duration::from_secs(uptime),
         pair: pair(facts)?,
-        executed: facts.set(5, "gtid_executed")?,
-        purged: facts.set(6, "gtid_purged")?,
-        user_data: facts.flag(8, "user schemas")?,
+        committing: crate::owned::read(&facts.text(5, "gtid_owned")?),
+        executed: facts.set(6, "gtid_executed")?,
+        purged: facts.set(7, "gtid_purged")?,
+        user_data: facts.flag(9, "user schemas")?,
         replica,
         semi_sync: semi_sync(&values),
         connections: Connections {
             used: number("threads_connected").unwrap_or_default(),
-            most: facts.number(7, "max_connections")?,
+            most: facts.number(8, "max_connections")?,
             refused: number("connection_errors_max_connections").unwrap_or_default(),
         },
     })
 }
 
 fn semi_sync(values: &BTreeMap<String, String>) -> SemiSync {
-    let on = |name: &str| values.get(name).is_some_and(|value| value == "ON");
+    let is = |name: &str, text: &str| values.get(name).is_some_and(|value| value == text);
+    let on = |name: &str| is(name, "ON");
     SemiSync {
         source_loaded: values.contains_key("rpl_semi_sync_source_enabled"),
         source_enabled: on("rpl_semi_sync_source_enabled"),
@@ -167,6 +175,8 @@ fn semi_sync(values: &BTreeMap<String, String>) -> SemiSync {
         replica_loaded: values.contains_key("rpl_semi_sync_replica_enabled"),
         replica_enabled: on("rpl_semi_sync_replica_enabled"),
         replica_active: on("rpl_semi_sync_replica_status"),
+        strict: is("rpl_semi_sync_source_wait_point", "AFTER_SYNC")
+            && is("rpl_semi_sync_source_wait_for_replica_count", "1"),
         timeout: values
             .get("rpl_semi_sync_source_timeout")
             .and_then(|text| text.parse().ok())
@@ -204,8 +214,13 @@ mod tests {
             ("rpl_semi_sync_source_status", "OFF"),
             ("rpl_semi_sync_source_clients", "2"),
             ("rpl_semi_sync_source_timeout", "10000"),
+            ("rpl_semi_sync_source_wait_point", "AFTER_SYNC"),
+            ("rpl_semi_sync_source_wait_for_replica_count", "1"),
         ]));
         assert!(source.source_loaded && source.source_enabled && !source.source_active && !source.replica_loaded);
+        assert!(source.strict);
+        let seen_before = ("rpl_semi_sync_source_wait_point", "AFTER_COMMIT");
+        assert!(!semi_sync(&values(&[seen_before, ("rpl_semi_sync_source_wait_for_replica_count", "1")])).strict);
         assert_eq!((source.clients, source.timeout), (2, Some(Duration::from_secs(10))));
     }
 }

@@ -46,6 +46,8 @@ pub struct Reading {
     pub uptime: Duration,
     /// The fence variables.
     pub pair: Pair,
+    /// What is being committed, by `@@global.gtid_owned`: a replica may have it already. None: not understood.
+    pub committing: Option<GtidSet>,
     /// `@@global.gtid_executed`; none: not understood.
     pub executed: Option<GtidSet>,
     /// `@@global.gtid_purged`; none: not understood.
@@ -153,6 +155,8 @@ pub struct SemiSync {
     pub replica_active: bool,
     /// `rpl_semi_sync_source_timeout`.
     pub timeout: Option<Duration>,
+    /// `AFTER_SYNC`, and one acknowledgement.
+    pub strict: bool,
 }
 
 /// How full the server is.

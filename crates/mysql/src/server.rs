@@ -15,6 +15,9 @@ pub struct Server {
     pub port: u16,
     /// Who logs in.
     pub account: Account,
+    /// Who did so before, the last one first: tried when the server refuses that one, for it may not have the new password
+    /// yet.
+    pub earlier: Vec<Account>,
     /// None: no TLS.
     pub tls: Option<Tls>,
 }
@@ -31,7 +34,14 @@ pub struct Tls {
 impl Server {
     /// A server without TLS.
     pub fn new(host: impl Into<String>, port: u16, account: Account) -> Self {
-        Self { host: host.into(), port, account, tls: None }
+        Self { host: host.into(), port, account, earlier: Vec::new(), tls: None }
+    }
+
+    /// With accounts that are tried when the first one is refused.
+    #[must_use]
+    pub fn with_earlier(mut self, earlier: Vec<Account>) -> Self {
+        self.earlier = earlier;
+        self
     }
 
     /// With TLS.

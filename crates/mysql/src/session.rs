@@ -8,7 +8,7 @@ use crate::error::{
     ConnectSnafu, LoginRefusedSnafu, LostSnafu, ServerSnafu, TimedOutSnafu, TooLateSnafu, UnreadableSnafu,
 };
 use crate::row::Columns;
-use crate::{Deadline, Error, Secret, Server, Wanted, driver, guard, sessions};
+use crate::{Account, Deadline, Error, Secret, Server, Wanted, driver, guard, sessions};
 use bloodraven_gtid::Uuid;
 use driver::Trouble;
 use mysql_async::{Conn, Row};
@@ -73,6 +73,8 @@ pub struct Mark {
 pub struct Session {
     conn: Option<Conn>,
     server: Server,
+    /// The one of the server's accounts that was let in.
+    account: Account,
     place: String,
     uuid: Uuid,
     mark: Mark,
@@ -83,10 +85,26 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects, logs in, and asks the server who it is.
+    /// Connects, logs in, and asks the server who it is. Where the login is refused, those with earlier accounts follow; the
+    /// first refusal is the one that is told.
     pub async fn open(server: &Server, deadline: Deadline) -> Result<Self, Error> {
+        let first = match Self::open_as(server, &server.account, deadline).await {
+            Err(refused) if refused.is_login() => refused,
+            opened => return opened,
+        };
+        for account in &server.earlier {
+            match Self::open_as(server, account, deadline).await {
+                Err(refused) if refused.is_login() => {}
+                opened => return opened,
+            }
+        }
+        Err(first)
+    }
+
+    /// Logs in with that account alone.
+    pub(crate) async fn open_as(server: &Server, account: &Account, deadline: Deadline) -> Result<Self, Error> {
         let (place, token) = (server.place(), token());
-        let mut conn = match timeout_at(deadline.instant(), driver::connect(server, &token)).await {
+        let mut conn = match timeout_at(deadline.instant(), driver::connect(server, account, &token)).await {
             Ok(Ok(conn)) => conn,
             Ok(Err(trouble)) => return Err(connect_error(&place, &trouble)),
             Err(_) => return TimedOutSnafu { place, doing: "connect" }.fail(),
@@ -109,6 +127,7 @@ impl Session {
             Ok((uuid, connection, clock)) => Ok(Self {
                 conn: Some(conn),
                 server: server.clone(),
+                account: account.clone(),
                 place,
                 uuid,
                 mark: Mark { connection, token },
@@ -135,6 +154,16 @@ impl Session {
     /// Where it is connected to.
     pub const fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// Who is logged in.
+    pub const fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Since when.
+    pub const fn since(&self) -> Instant {
+        self.clock.1
     }
 
     /// `host:port`.

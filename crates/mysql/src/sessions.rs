@@ -103,7 +103,8 @@ pub async fn end_once(
     let mut left = count(session, &those, deadline).await?;
     let mut look = every(LOOK_EVERY);
     for _ in 0..LOOKS {
-        if left == 0 || ended == 0 {
+        // Also when somebody else was first to end them: they are counted for a moment longer.
+        if left == 0 {
             break;
         }
         look.tick().await;

@@ -13,6 +13,7 @@ mod election;
 mod group;
 mod guard;
 mod http;
+mod logins;
 mod object;
 mod run;
 pub mod servers;

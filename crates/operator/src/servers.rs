@@ -5,6 +5,7 @@
 
 use crate::world::{Account, HostPort, TlsFiles};
 use bloodraven_brain::group::Task;
+use bloodraven_brain::group::accounts::{AccountRole, CredentialsVersion};
 use bloodraven_brain::group::input::{Facts, Outcome};
 use bloodraven_brain::name::Site;
 use bloodraven_gtid::Uuid;
@@ -48,8 +49,14 @@ pub struct Server {
     pub peers: BTreeMap<Site, HostPort>,
     /// Who logs in.
     pub operator: Account,
+    /// Who did before, the last one first: this server may not have the new password yet.
+    pub earlier: Vec<Account>,
     /// Who replicates.
     pub replication: Option<Account>,
+    /// Everybody else.
+    pub others: BTreeMap<AccountRole, Account>,
+    /// Which Secrets these are from.
+    pub version: CredentialsVersion,
     /// Whose sessions are never ended.
     pub spared: Vec<String>,
     /// How it is trusted.
@@ -74,4 +81,14 @@ pub enum Silent {
     LoginRefused(String),
     /// An error.
     Failed(String),
+}
+
+impl Server {
+    /// Every account that there is.
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = (AccountRole, &Account)> {
+        let ours =
+            [(AccountRole::Operator, Some(&self.operator)), (AccountRole::Replication, self.replication.as_ref())];
+        let ours = ours.into_iter().filter_map(|(role, account)| Some((role, account?)));
+        ours.chain(self.others.iter().map(|(role, account)| (*role, account)))
+    }
 }

@@ -3,24 +3,31 @@
 //! In: tasks. Out: outcomes. Must not: contain a statement, try anything twice, or take a source for a site by anything but
 //! the address that the world gives it.
 
+use crate::logins::Place;
 use crate::servers::{Looked, Server, Servers, Silent};
 use crate::world::HostPort;
 use bloodraven_brain::candidate::Data;
 use bloodraven_brain::candidate::drain::{Applier, Receiver};
 use bloodraven_brain::group::Task;
-use bloodraven_brain::group::input::{Facts, Outcome, ReplicaFacts};
+use bloodraven_brain::group::command::{SourceSwitch, Switch};
+use bloodraven_brain::group::input::{Facts, Outcome, ReplicaFacts, SemiSync, SourceSide};
+use bloodraven_brain::group::spec::Durability;
 use bloodraven_brain::name::Site;
 use bloodraven_brain::site::Pair;
 use bloodraven_brain::time::Millis;
 use bloodraven_gtid::{GtidSet, Uuid};
 use bloodraven_mysql as mysql;
-use bloodraven_mysql::{Deadline, Error, Guarded, Session, Spared, Wanted, sessions, sets};
+use bloodraven_mysql::semi_sync::Source;
+use bloodraven_mysql::{Deadline, Error, Guarded, Session, Spared, Wanted, semi_sync, sessions, sets};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// One slice of waiting for a set; the brain asks again.
 const WAIT_SLICE: Duration = Duration::from_secs(1);
+
+/// So long a session of an earlier account is used.
+const TRIED_AGAIN: Duration = Duration::from_secs(30);
 
 /// MySQL.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,7 +39,7 @@ impl Servers for Mysql {
     async fn poll(&self, at: &Server, session: &mut Option<Session>, within: Duration) -> Result<Looked, Silent> {
         let deadline = Deadline::within(within);
         // Taken out: a poll that is dropped half-way leaves no session behind.
-        let mut open = match session.take() {
+        let mut open = match session.take().filter(|open| is_current(open, at)) {
             Some(open) => open,
             None => Session::open(&target(at), deadline).await.map_err(|error| silent(&error))?,
         };
@@ -90,12 +97,34 @@ async fn perform(
         },
         Task::Clone { donor, over, asked: _ } => copy(at, &server, wanted, donor, over.as_deref(), deadline).await?,
         Task::Cache(_) => Outcome::Failed("caches are not built yet".to_owned()),
+        Task::CheckLogins { version }
+        | Task::SetPasswords { version, .. }
+        | Task::DiscardPasswords { version, .. }
+        | Task::RenewChannel { version }
+            if *version != at.version =>
+        {
+            Outcome::Failed("the Secrets are others by now".to_owned())
+        }
+        Task::CheckLogins { .. }
+        | Task::SetPasswords { .. }
+        | Task::DiscardPasswords { .. }
+        | Task::RenewChannel { .. } => {
+            let mut session = Session::open(&server, deadline).await?;
+            let place = Place { at, server: &server, wanted, deadline };
+            match task {
+                Task::SetPasswords { accounts, .. } => place.set(&mut session, accounts).await?,
+                Task::DiscardPasswords { accounts, .. } => place.discard(&mut session, accounts).await?,
+                Task::RenewChannel { .. } => place.renew_channel(&mut session).await?,
+                _ => place.check(&mut session).await?,
+            }
+        }
         Task::Read
         | Task::EndSessions
         | Task::StopReceiver
         | Task::StartApplier
         | Task::LiftDelay
         | Task::StartReplica
+        | Task::SwitchSemiSync(_)
         | Task::WaitFor { .. }
         | Task::CutReplication { .. } => {
             let mut session = match kept {
@@ -169,6 +198,7 @@ async fn over_one_session(
             return Ok(Outcome::Ok);
         }
         Task::StopReceiver => mysql::replica::stop_receiver(session, wanted, deadline).await?,
+        Task::SwitchSemiSync(switch) => switch_semi_sync(session, wanted, *switch, deadline).await?,
         Task::WaitFor { set } => drop(sets::wait_for(session, set, WAIT_SLICE, deadline).await?),
         _ => {}
     }
@@ -180,6 +210,27 @@ async fn over_one_session(
         return Ok(Outcome::Failed(format!("{} answers, not {meant}", reading.server_uuid)));
     }
     Ok(read(at, &reading))
+}
+
+async fn switch_semi_sync(
+    session: &mut Session,
+    wanted: Wanted,
+    switch: Switch,
+    deadline: Deadline,
+) -> Result<(), Error> {
+    let side = switch.source.map(|side| match side {
+        SourceSwitch::On { timeout } => Source::On(Duration::from_millis(timeout.0)),
+        SourceSwitch::OffIfClosed => Source::OffIfClosed,
+        SourceSwitch::Off => Source::Off,
+    });
+    if let Some(side) = side {
+        semi_sync::set_source(session, wanted, side, deadline).await?;
+    }
+    if let Some(on) = switch.replica {
+        semi_sync::set_replica(session, wanted, on, deadline).await?;
+        semi_sync::renew_receiver(session, wanted, deadline).await?;
+    }
+    Ok(())
 }
 
 fn acted_or(at: &Server, guarded: &Guarded, refused: impl FnOnce(&str) -> Outcome) -> Outcome {
@@ -201,9 +252,17 @@ fn silent(error: &Error) -> Silent {
     if error.is_login() { Silent::LoginRefused(error.to_string()) } else { Silent::Failed(error.to_string()) }
 }
 
+/// One that was let in with an earlier account is opened anew once in a while: by then the server may have the new one.
+fn is_current(session: &Session, at: &Server) -> bool {
+    let account = session.account();
+    let newest = account.user == at.operator.user && account.password.reveal() == at.operator.password;
+    newest || session.since().elapsed() < TRIED_AGAIN
+}
+
 fn target(at: &Server) -> mysql::Server {
     let account = mysql::Account::new(at.operator.user.clone(), at.operator.password.as_str());
-    let server = mysql::Server::new(at.admin.host.clone(), at.admin.port, account);
+    let earlier = at.earlier.iter().map(|account| mysql::Account::new(account.user.clone(), account.password.as_str()));
+    let server = mysql::Server::new(at.admin.host.clone(), at.admin.port, account).with_earlier(earlier.collect());
     match &at.tls {
         Some(tls) => server.with_tls(mysql::Tls { ca: Arc::from(tls.ca.as_slice()), name: None }),
         None => server,
@@ -240,7 +299,11 @@ pub(crate) fn looked(reading: &mysql::Reading, peers: &BTreeMap<Site, HostPort>)
         None => Some(GtidSet::new()),
     };
     let data = match (reading.executed.clone(), received, reading.purged.clone()) {
-        (Some(executed), Some(received), Some(purged)) => Some(Data { executed, received, purged }),
+        (Some(executed), Some(received), Some(purged)) => {
+            // Not understood, it explains nothing: what a site has too much is told then, as it should be.
+            let committing = reading.committing.clone().unwrap_or_default();
+            Some(Data { executed, received, purged, committing })
+        }
         _ => None,
     };
     let facts = Facts {
@@ -249,8 +312,22 @@ pub(crate) fn looked(reading: &mysql::Reading, peers: &BTreeMap<Site, HostPort>)
         data,
         replica: replica.map(|replica| replica_facts(replica, peers)),
         user_data: reading.user_data,
+        semi_sync: semi_sync_facts(&reading.semi_sync),
     };
     Looked { facts, server_id: Some(reading.server_id), exhausted: reading.connections.is_exhausted() }
+}
+
+fn semi_sync_facts(says: &mysql::SemiSync) -> SemiSync {
+    let wait = says.timeout.map(|wait| Millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)));
+    let source = SourceSide { timeout: Durability::wait(wait.unwrap_or_default()), strict: says.strict };
+    SemiSync {
+        loaded: says.source_loaded && says.replica_loaded,
+        source: says.source_enabled.then_some(source),
+        waits: says.source_enabled && says.source_active,
+        clients: says.clients,
+        replica: says.replica_enabled,
+        acknowledges: says.replica_active,
+    }
 }
 
 fn replica_facts(replica: &mysql::ReplicaReading, peers: &BTreeMap<Site, HostPort>) -> ReplicaFacts {
@@ -282,7 +359,7 @@ fn replica_facts(replica: &mysql::ReplicaReading, peers: &BTreeMap<Site, HostPor
 mod tests {
     use super::*;
     use bloodraven_gtid::GtidSet;
-    use bloodraven_mysql::{Connections, Fault, Reading, ReplicaReading, SemiSync};
+    use bloodraven_mysql::{Connections, Fault, Reading, ReplicaReading};
 
     const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
 
@@ -294,6 +371,7 @@ mod tests {
             uptime: Duration::from_secs(1),
             pair: mysql::Pair { read_only: true, super_read_only: false },
             executed: Some(format!("{UUID}:1-9").parse().expect("a set")),
+            committing: Some(GtidSet::new()),
             purged: Some(GtidSet::new()),
             user_data: true,
             replica: Some(ReplicaReading {
@@ -310,16 +388,7 @@ mod tests {
                 auto_position: true,
                 other_channels: 0,
             }),
-            semi_sync: SemiSync {
-                source_loaded: false,
-                source_enabled: false,
-                source_active: false,
-                clients: 0,
-                replica_loaded: false,
-                replica_enabled: false,
-                replica_active: false,
-                timeout: None,
-            },
+            semi_sync: mysql::SemiSync::default(),
             connections: Connections { used: 1, most: 10, refused: 0 },
         }
     }
@@ -344,6 +413,28 @@ mod tests {
             replica.source_port = 3307;
         }
         assert_eq!(looked(&elsewhere, &peers()).facts.replica.expect("a replica").source, None);
+    }
+
+    #[test]
+    fn the_sides_are_what_the_server_says() {
+        assert_eq!(looked(&reading(), &peers()).facts.semi_sync, SemiSync::default());
+        let mut source = reading();
+        source.semi_sync = mysql::SemiSync {
+            source_loaded: true,
+            source_enabled: true,
+            source_active: true,
+            clients: 2,
+            replica_loaded: true,
+            timeout: Some(Duration::from_millis(4_294_967_295)),
+            strict: true,
+            ..mysql::SemiSync::default()
+        };
+        let side = SourceSide { timeout: Millis(0), strict: true };
+        let expect = SemiSync { loaded: true, source: Some(side), waits: true, clients: 2, ..SemiSync::default() };
+        assert_eq!(looked(&source, &peers()).facts.semi_sync, expect);
+        // Its settings say nothing while it is off.
+        source.semi_sync.source_enabled = false;
+        assert_eq!(looked(&source, &peers()).facts.semi_sync, SemiSync { source: None, waits: false, ..expect });
     }
 
     #[test]

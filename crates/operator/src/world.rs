@@ -19,6 +19,7 @@
 
 use bloodraven_api::MysqlFailoverGroup;
 use bloodraven_brain::group::Outward;
+use bloodraven_brain::group::accounts::AccountRole;
 use bloodraven_brain::group::input::{Estate, Shown};
 use bloodraven_brain::lease::{Lease, NewLease};
 use bloodraven_brain::name::Site;
@@ -30,6 +31,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// See above.
@@ -93,6 +95,12 @@ pub trait World: Send + Sync + 'static {
 
     /// Pods and volumes of these sites: complete, as of one moment.
     fn estate(&self, group: &GroupId, sites: &[Site]) -> impl Future<Output = Result<Estate, Unavailable>> + Send;
+
+    /// So long after a change of a Secret somebody who uses it may still have what it said before: kubelets bring files to
+    /// pods a minute or two later, and applications read them when they like.
+    fn secrets_spread(&self) -> Duration {
+        Duration::from_mins(5)
+    }
 
     /// The group's accounts and keys.
     fn secrets(&self, group: &GroupId) -> impl Future<Output = Result<Secrets, MissingSecret>> + Send;
@@ -237,8 +245,10 @@ pub struct Secrets {
     pub operator: Account,
     /// What replicas log in with at their source, and clones at their donor; none: nothing is attached and nothing cloned.
     pub replication: Option<Account>,
-    /// Users whose sessions are never ended beside these two: monitor, backup.
-    pub spared: Vec<String>,
+    /// Everybody else's: set on the servers, and never used here.
+    pub others: BTreeMap<AccountRole, Account>,
+    /// One of those others that cannot be had: people are told, and nothing waits for it.
+    pub missing: Option<MissingSecret>,
     /// What is said between operator and sidecars is signed with these: the present one and the one before it.
     pub keys: Keys,
     /// TLS towards the servers; none: the connection is plain.
@@ -277,6 +287,20 @@ pub enum MissingSecret {
     NotFound {
         /// Its name.
         name: String,
+    },
+    /// The operator makes it itself, and has not yet: nobody has to do anything.
+    #[snafu(display("secret {name} is still to be made by the operator"))]
+    ToBeMade {
+        /// Its name.
+        name: String,
+    },
+    /// It can be read, and no server would take it.
+    #[snafu(display("the {role} account cannot be used: {because}"))]
+    Unusable {
+        /// Whose.
+        role: AccountRole,
+        /// What is wrong, and what to write.
+        because: &'static str,
     },
     /// It is there and lacks a key, or the key is empty or malformed.
     #[snafu(display("secret {name}: key {key} {because}"))]

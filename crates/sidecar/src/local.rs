@@ -23,6 +23,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// Roles whose sessions a fence leaves alone; their user names stand beside the operator's.
 const SPARED_ROLES: [&str; 3] = ["replication", "monitor", "backup"];
 
+/// So many accounts of before are tried where a login is refused.
+const EARLIER: usize = 4;
+
 /// See above.
 #[derive(Debug)]
 pub(crate) struct Local {
@@ -38,6 +41,8 @@ pub(crate) struct Local {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Accounts {
     operator: Account,
+    /// Who it was before, the last one first: a new password comes to the file and to the server in no certain order.
+    earlier: Vec<Account>,
     spared: Spared,
     tls: Option<Tls>,
 }
@@ -82,8 +87,15 @@ impl Local {
 
     /// Reads the accounts again: they may have been rotated. What cannot be read changes nothing. Blocks.
     pub(crate) fn look_again(&self) -> Result<(), Unknown> {
-        let found = read_accounts(&self.mysql)?;
-        *self.accounts.write().unwrap_or_else(PoisonError::into_inner) = found;
+        let mut found = read_accounts(&self.mysql)?;
+        let mut accounts = self.accounts.write().unwrap_or_else(PoisonError::into_inner);
+        found.earlier.clone_from(&accounts.earlier);
+        if found.operator != accounts.operator {
+            found.earlier.insert(0, accounts.operator.clone());
+            found.earlier.retain(|account| *account != found.operator);
+            found.earlier.truncate(EARLIER);
+        }
+        *accounts = found;
         Ok(())
     }
 
@@ -103,9 +115,11 @@ impl Local {
 
     /// The server as the operator account reaches it: by the admin port, or else by the clients'.
     pub(crate) fn servers(&self) -> [Server; 2] {
-        let Accounts { operator, spared: _, tls } = self.accounts();
-        let at =
-            |(host, port): &(String, u16)| Server { tls: tls.clone(), ..Server::new(host, *port, operator.clone()) };
+        let Accounts { operator, earlier, spared: _, tls } = self.accounts();
+        let at = |(host, port): &(String, u16)| Server {
+            tls: tls.clone(),
+            ..Server::new(host, *port, operator.clone()).with_earlier(earlier.clone())
+        };
         [at(&self.mysql.admin), at(&self.mysql.client)]
     }
 
@@ -231,7 +245,7 @@ fn read_accounts(mysql: &Mysql) -> Result<Accounts, Unknown> {
         Some(tls) => Some(Tls { ca: authority(&tls.ca)?.into_bytes().into(), name: Some(tls.name.clone()) }),
         None => None,
     };
-    Ok(Accounts { operator, spared, tls })
+    Ok(Accounts { operator, earlier: Vec::new(), spared, tls })
 }
 
 /// A small file, without the line end that editors leave.
@@ -275,6 +289,10 @@ mod tests {
         write("operator", "password", "two");
         local.look_again().expect("there");
         assert_eq!(user(&local), Account::new("op", "two"));
+        let earlier = |local: &Local| local.servers().map(|server| server.earlier);
+        assert_eq!(earlier(&local), [vec![Account::new("op", "one")], vec![Account::new("op", "one")]]);
+        local.look_again().expect("the same");
+        assert_eq!(earlier(&local)[0].len(), 1, "the server may not have the new one yet");
         std::fs::remove_file(at("operator").join("password")).expect("there");
         assert!(local.look_again().is_err());
         assert_eq!(user(&local), Account::new("op", "two"), "what cannot be read changes nothing");

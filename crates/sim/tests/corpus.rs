@@ -15,8 +15,9 @@ fn every_scenario_of_the_corpus_keeps_its_promises() {
         let scenario = text::parse(&std::fs::read_to_string(&file).expect("it is text"))
             .unwrap_or_else(|wrong| panic!("{}: {wrong}", file.display()));
         assert!(!scenario.story.is_empty(), "{}: a story in one line", file.display());
+        assert_eq!(text::parse(&text::print_scenario(&scenario)), Ok(scenario.clone()), "{}", file.display());
         let run = play(&scenario, false);
-        if run.broken.is_some() || !matches!(run.rest, Rest::Serves | Rest::Blocked(_)) {
+        if run.broken.is_some() || !matches!(run.rest, Rest::Serves | Rest::Blocked(..)) {
             wrong.push(format!("{}: {}", file.display(), report::verdict(&run)));
         }
     }

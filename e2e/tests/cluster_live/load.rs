@@ -29,7 +29,7 @@ const EVERY: Duration = Duration::from_millis(50);
 /// So many writes through the front door show that it is open again.
 const ENOUGH: usize = 20;
 
-const BACK_WITHIN: Duration = Duration::from_mins(3);
+const BACK_WITHIN: Duration = Duration::from_mins(5);
 
 /// A write that was answered.
 #[derive(Clone, Debug)]
@@ -89,8 +89,13 @@ impl Load {
 
     /// The front door is open, and was not before.
     pub(crate) fn wait_for_writes(&self, after: &str) {
+        self.wait_for_more(ENOUGH, after);
+    }
+
+    /// So many more writes go through the front door.
+    pub(crate) fn wait_for_more(&self, count: usize, after: &str) {
         let before = self.count();
-        let open = wait::until(BACK_WITHIN, || (self.count() >= before + ENOUGH).then_some(()));
+        let open = wait::until(BACK_WITHIN, || (self.count() >= before + count).then_some(()));
         assert!(open.is_some(), "{after}: nobody can write through mysql-orders-primary");
     }
 

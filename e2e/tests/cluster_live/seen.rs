@@ -66,6 +66,11 @@ impl Seen {
         wait::until(BEGINS_WITHIN, known).expect("an epoch")
     }
 
+    /// How often authority went to another site.
+    pub(crate) fn moves(&self) -> usize {
+        self.history.lock().unwrap().writers.len()
+    }
+
     /// Authority was taken back.
     pub(crate) fn wait_for_revoking_above(&self, epoch: u64) {
         let revoking = wait::until(BEGINS_WITHIN, || {

@@ -19,7 +19,7 @@ pub(crate) const NAMESPACE: &str = "shop";
 pub(crate) const GROUP: &str = "orders";
 
 /// Where the operator is installed.
-const OPERATORS: &str = "bloodraven";
+pub(crate) const OPERATORS: &str = "bloodraven";
 
 /// The node from which clients come; it is never hurt.
 const CLIENTS: &str = "fra";
@@ -95,6 +95,21 @@ impl Stage {
         }
     }
 
+    /// The group with its volumes, so that the next one begins with nothing.
+    pub(crate) fn remove_group(&self) {
+        self.kubectl(&of_group(&["delete", "mfg", GROUP, "--wait=false"]));
+        self.wait_until("the group and its pods are gone", || {
+            let left = self.cluster.kubectl(&of_group(&["get", "mfg,pods", "-o", "name"])).ok()?;
+            left.trim().is_empty().then_some(())
+        });
+        self.kubectl(&of_group(&["delete", "pvc", "--all", "--wait=false"]));
+        self.wait_until("volumes are let go", || {
+            let left = self.cluster.kubectl(&of_group(&["get", "pvc", "-o", "name"])).ok()?;
+            left.trim().is_empty().then_some(())
+        });
+        self.cluster.renew_volumes().unwrap();
+    }
+
     /// The group's object.
     pub(crate) fn object(&self) -> Option<Value> {
         self.cluster.get(&of_group(&["mfg", GROUP])).ok()
@@ -139,6 +154,29 @@ impl Stage {
         let _ = self.cluster.kubectl(&of_group(&["annotate", "mfg", GROUP, "--overwrite", &annotation]));
     }
 
+    /// The other site that may be promoted.
+    pub(crate) fn other_candidate(&self, than: &str) -> &'static str {
+        let spec = self.object().expect("the group")["spec"].clone();
+        let is_candidate = |name: &str| {
+            let all = spec["sites"].as_array().into_iter().flatten();
+            all.into_iter().any(|site| site["name"] == name && site["role"] == "primary-candidate")
+        };
+        SITES.into_iter().find(|name| *name != than && is_candidate(name)).expect("another candidate")
+    }
+
+    /// Waits for anything.
+    pub(crate) fn wait_until<T>(&self, what: &str, condition: impl FnMut() -> Option<T>) -> T {
+        let came = wait::until_every(super::HEALS_WITHIN, ASK_EVERY, condition);
+        came.unwrap_or_else(|| panic!("not in time: {what}; {}", self.object().unwrap_or_default()["status"]))
+    }
+
+    pub(crate) fn wait_for_condition(&self, name: &str, status: &str) {
+        self.wait_until(&format!("{name} {status}"), || {
+            let all = self.object()?["status"]["conditions"].as_array()?.clone();
+            all.iter().any(|it| it["type"] == name && it["status"] == status).then_some(())
+        });
+    }
+
     /// Another site than this one writes.
     pub(crate) fn wait_for_another(&self, before: &str, limit: Duration) {
         let moved = wait::until_every(limit, ASK_EVERY, || {
@@ -167,6 +205,86 @@ impl Stage {
     pub(crate) fn delete_pod(&self, site: &str) {
         let pod = self.pod(site).expect("a pod");
         self.cluster.delete_pod(NAMESPACE, &pod).unwrap();
+    }
+
+    pub(crate) fn force_delete_pod(&self, site: &str) {
+        let pod = self.pod(site).expect("a pod");
+        self.cluster.force_delete_pod(NAMESPACE, &pod).unwrap();
+    }
+
+    pub(crate) fn delete_all_pods(&self) {
+        self.kubectl(&of_group(&["delete", "pods", "-l", "app.kubernetes.io/name=mysql", "--wait=false"]));
+    }
+
+    /// A request as an admin writes it.
+    pub(crate) fn ask_for(&self, site: &str) {
+        let annotation = format!("bloodraven.shipstream.io/planned-failover={site}");
+        self.kubectl(&of_group(&["annotate", "mfg", GROUP, "--overwrite", &annotation]));
+    }
+
+    pub(crate) fn planned_phase(&self) -> Option<String> {
+        self.object()?["status"]["plannedFailover"]["phase"].as_str().map(str::to_owned)
+    }
+
+    /// Returns when so many answer, and no other.
+    pub(crate) fn scale_operator(&self, replicas: u64) {
+        let wanted = format!("--replicas={replicas}");
+        self.kubectl(&["scale", "deployment/bloodraven", "-n", OPERATORS, &wanted]);
+        // Controllers that were without their API server take a while to go on.
+        self.wait_until("the operator's pods", || {
+            let status = self.cluster.get(&["deployment", "bloodraven", "-n", OPERATORS]).ok()?["status"].clone();
+            let counts = ["replicas", "readyReplicas"].map(|count| status[count].as_u64());
+            (counts == [Some(replicas); 2]).then_some(())
+        });
+    }
+
+    /// The operator's pod that leads.
+    pub(crate) fn leader(&self) -> Option<String> {
+        let lease = self.cluster.get(&["lease", "bloodraven.shipstream.io", "-n", OPERATORS]).ok()?;
+        lease["spec"]["holderIdentity"].as_str()?.split_once('_').map(|(pod, _)| pod.to_owned())
+    }
+
+    pub(crate) fn wait_for_another_leader(&self, than: &str) {
+        self.wait_until("another leader", || self.leader().filter(|now| now != than && !now.is_empty()));
+    }
+
+    /// What the pod of a site is called: `primary`, `replica` or `fenced`.
+    pub(crate) fn role(&self, site: &str) -> Option<String> {
+        let pod = self.cluster.get(&of_group(&["pod", &self.pod(site)?])).ok()?;
+        pod["metadata"]["labels"]["shipstream.io/role"].as_str().map(str::to_owned)
+    }
+
+    pub(crate) fn dns_target(&self) -> Option<String> {
+        let found = self.cluster.get(&of_group(&["dnsendpoint", "bloodraven-orders"])).ok()?;
+        found["spec"]["endpoints"][0]["targets"][0].as_str().map(str::to_owned)
+    }
+
+    /// The address that the DNS record has while that site writes.
+    pub(crate) fn address_of(&self, site: &str) -> Option<String> {
+        let spec = self.object()?["spec"].clone();
+        let found = spec["sites"].as_array()?.iter().find(|it| it["name"] == site)?.clone();
+        found["lbIP"].as_str().map(str::to_owned)
+    }
+
+    /// The nodes of the candidates get the labels by which the example's taints find them.
+    pub(crate) fn offer_nodes_for_taints(&self) {
+        for site in SITES {
+            let site_label = format!("shipstream.io/site.orders={site}");
+            self.kubectl(&[
+                "label",
+                "node",
+                site,
+                "--overwrite",
+                "shipstream.io/failover-group.orders=true",
+                &site_label,
+            ]);
+        }
+    }
+
+    pub(crate) fn is_tainted(&self, node: &str) -> bool {
+        let found = self.cluster.get(&["node", node]).unwrap_or_default();
+        let all = found["spec"]["taints"].as_array().cloned().unwrap_or_default();
+        all.iter().any(|taint| taint["key"] == "shipstream.io/db-readonly-orders")
     }
 
     /// Its pod goes at once; the Deployment makes another.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use bloodraven_brain::group::accounts::AccountRole;
 use bloodraven_cluster::ClusterWorld;
 use bloodraven_operator::settings::{Listeners, Settings};
 use bloodraven_operator::tell::Teller;
@@ -222,16 +223,19 @@ async fn every_secret_that_a_spec_names_is_read_anew() {
     put("mysql-orders-authority", json!({"hmac.key": "a".repeat(32)}));
     let read = || until(&world, &group, async || world.secrets(&group).await.ok());
     let before = read().await;
-    assert_eq!(before.spared, ["mon", "bak"]);
+    let user = |it: &Secrets, role: AccountRole| it.others.get(&role).map(|account| account.user.clone());
+    let users = [AccountRole::App, AccountRole::Monitor, AccountRole::Backup].map(|role| user(&before, role).unwrap());
+    assert_eq!(users, ["app", "mon", "bak"]);
     let mut changed = both;
     changed["password"] = json!("two");
     changed["MYSQL_REPLICATION_PASSWORD"] = json!("three");
-    let rows: [(&str, Value, Check); 5] = [
+    let rows: [(&str, Value, Check); 6] = [
         ("op", changed, |it| {
             it.operator.password == "two" && it.replication.as_ref().is_some_and(|it| it.password == "three")
         }),
-        ("mon", account("mon2", "x"), |it| it.spared[0] == "mon2"),
-        ("bak", account("bak2", "x"), |it| it.spared[1] == "bak2"),
+        ("app", account("app", "two"), |it| it.others[&AccountRole::App].password == "two"),
+        ("mon", account("mon2", "x"), |it| it.others[&AccountRole::Monitor].user == "mon2"),
+        ("bak", account("bak2", "x"), |it| it.others[&AccountRole::Backup].user == "bak2"),
         ("tls", json!({"ca.crt": "two", "tls.crt": "-", "tls.key": "-"}), |it| {
             it.tls.as_ref().is_some_and(|tls| tls.ca == b"two")
         }),

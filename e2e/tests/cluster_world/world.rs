@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bloodraven_api::keys;
 use bloodraven_brain::group::Outward;
+use bloodraven_brain::group::accounts::AccountRole;
 use bloodraven_brain::group::command::Label;
 use bloodraven_brain::group::input::{PodFacts, Rollout};
 use bloodraven_brain::lease::{Acquired, NewLease};
@@ -190,11 +191,59 @@ async fn secrets_are_read_and_what_is_missing_is_named() {
     let data = json!({"username": "ops", "password": "hidden", "MYSQL_REPLICATION_USER": "repl",
         "MYSQL_REPLICATION_PASSWORD": "hidden2"});
     apply(server(), &secret("creds", data).to_string());
-    assert_eq!(read().await.unwrap_err(), MissingSecret::NotFound { name: "mysql-orders-authority".to_owned() });
+    assert_eq!(read().await.unwrap_err(), MissingSecret::ToBeMade { name: "mysql-orders-authority".to_owned() });
     apply(server(), &secret("mysql-orders-authority", json!({"hmac.key": "k".repeat(32)})).to_string());
     let secrets = read().await.unwrap();
     assert_eq!((secrets.operator.user.as_str(), secrets.operator.password.as_str()), ("ops", "hidden"));
     assert_eq!(secrets.replication.map(|account| account.user).as_deref(), Some("repl"));
+}
+
+#[tokio::test]
+async fn every_secret_that_the_spec_names_is_read_anew() {
+    const ROLES: [(&str, AccountRole); 4] = [
+        ("app", AccountRole::App),
+        ("reader", AccountRole::ReadOnly),
+        ("monitor", AccountRole::Monitor),
+        ("backup", AccountRole::Backup),
+    ];
+    let (world, group) = stage("rotated").await;
+    edit(
+        "rotated",
+        &json!({"secretName": null, "credentials": {"operatorSecret": "ops", "appSecret": "app",
+        "readOnlySecret": "reader", "monitorSecret": "monitor", "backupSecret": "backup"}}),
+    );
+    let write = |name: &str, data: Value| {
+        let metadata = json!({"name": name, "namespace": "rotated"});
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data});
+        apply(server(), &secret.to_string());
+    };
+    let rotate = |to: &str| {
+        write(
+            "ops",
+            json!({"username": "ops", "password": format!("ops-{to}\n"),
+            "MYSQL_REPLICATION_USER": "repl", "MYSQL_REPLICATION_PASSWORD": format!("repl-{to}")}),
+        );
+        for (name, _) in ROLES {
+            write(name, json!({"username": name, "password": format!("{name}-{to}")}));
+        }
+    };
+    write("mysql-orders-authority", json!({"hmac.key": "k".repeat(32)}));
+    for to in ["one", "two"] {
+        rotate(to);
+        let read = until(&world, &group, async || world.secrets(&group).await.ok()).await;
+        let found = (read.operator.password, read.replication.map(|account| account.password));
+        assert_eq!(found, (format!("ops-{to}"), Some(format!("repl-{to}"))), "without the line end");
+        assert!(read.missing.is_none() && read.others.len() == ROLES.len());
+        for (name, role) in ROLES {
+            assert_eq!(read.others[&role].password, format!("{name}-{to}"));
+        }
+    }
+    // One that nobody needs to lead is left out, and named.
+    let delete = ["delete", "secret", "-n", "rotated", "app"];
+    assert!(server().kubectl().args(delete).output().unwrap().status.success());
+    let read = world.secrets(&group).await.unwrap();
+    assert_eq!(read.missing, Some(MissingSecret::NotFound { name: "app".to_owned() }));
+    assert!(!read.others.contains_key(&AccountRole::App) && read.others.len() == 3);
 }
 
 #[tokio::test]

@@ -23,12 +23,14 @@ async fn no_password_is_in_any_text() {
     errors.push(refused);
     // Of a fenced server, of an account that is not there.
     let account = |password: &str| Account::new("app", password);
-    let fenced = rotation::set_password(&mut session, Wanted::Any, &account(MARKER), "%", soon()).await.unwrap_err();
+    let fenced =
+        rotation::set_password(&mut session, Wanted::Any, &account(MARKER), "%", false, soon()).await.unwrap_err();
     assert_eq!(fenced.code(), Some(1290), "{fenced}");
     errors.push(fenced);
     drop(opened(&server).await);
     let nobody = Account::new("nobody", MARKER);
-    errors.push(rotation::set_password(&mut session, Wanted::Any, &nobody, "%", soon()).await.unwrap_err());
+    rotation::set_password(&mut session, Wanted::Any, &nobody, "%", true, soon()).await.unwrap();
+    assert!(rotation::accounts(&mut session, &["nobody"], "%", soon()).await.unwrap().is_empty(), "nobody is made");
     // Longer than a replica's password may be: the server repeats it in its words.
     let long = Account::new(REPLICATION, MARKER.repeat(3));
     let to = Source { account: long, ..source(&server) };
@@ -40,7 +42,9 @@ async fn no_password_is_in_any_text() {
     let mut admin = root(&server).await;
     run(&mut admin, "CHANGE REPLICATION SOURCE TO SOURCE_HOST = 'x'").await;
     replica::start(&mut session, Wanted::Any, soon()).await.unwrap();
-    errors.push(rotation::set_password(&mut session, stranger(), &account(MARKER), "%", soon()).await.unwrap_err());
+    errors.push(
+        rotation::set_password(&mut session, stranger(), &account(MARKER), "%", false, soon()).await.unwrap_err(),
+    );
     for error in errors {
         let text = format!("{error} {error:?}");
         assert!(!text.contains("Zx81") && !text.contains("abcdef"), "{text}");
@@ -56,9 +60,9 @@ async fn a_new_password_is_set_and_works() {
     drop(opened(&server).await);
     let mut session = Session::open(&me, soon()).await.unwrap();
     let account = Account::new(OPERATOR, "n\u{fc} 'quoted' \\ \u{1f426}");
-    let other = rotation::set_password(&mut session, stranger(), &account, "%", soon()).await.unwrap_err();
+    let other = rotation::set_password(&mut session, stranger(), &account, "%", false, soon()).await.unwrap_err();
     assert!(matches!(other, Error::WrongServer { .. }), "{other}");
-    rotation::set_password(&mut session, Wanted::Any, &account, "%", soon()).await.unwrap();
+    rotation::set_password(&mut session, Wanted::Any, &account, "%", false, soon()).await.unwrap();
     assert!(Session::open(&me, soon()).await.unwrap_err().is_login());
     // The first login of an account is the long one: without TLS the password travels under the server's RSA key.
     Session::open(&Server { account, ..me }, soon()).await.unwrap();
@@ -119,7 +123,7 @@ async fn pretender(answers: Vec<Vec<u8>>) -> Server {
         }
         std::future::pending::<()>().await;
     });
-    Server { host: "127.0.0.1".to_owned(), port, account: Account::new("a", "b"), tls: None }
+    Server::new("127.0.0.1", port, Account::new("a", "b"))
 }
 
 /// A packet of the protocol.
@@ -149,7 +153,7 @@ async fn peers_that_are_no_servers_give_errors_in_time() {
     let (silent, took) = timed(Session::open(&pretender(Vec::new()).await, within_ms(300))).await;
     assert!(matches!(silent.unwrap_err(), Error::TimedOut { doing: "connect", .. }));
     assert!((Duration::from_millis(290)..Duration::from_millis(800)).contains(&took), "{took:?}");
-    let nobody = Server { host: "127.0.0.1".to_owned(), port: 1, account: Account::new("a", "b"), tls: None };
+    let nobody = Server::new("127.0.0.1", 1, Account::new("a", "b"));
     let refused = Session::open(&nobody, soon()).await.unwrap_err();
     assert!(matches!(refused, Error::Connect { .. }) && refused.to_string().starts_with("127.0.0.1:1: "), "{refused}");
     assert_eq!(Secret::new("x"), Secret::new("x"));

@@ -1,6 +1,7 @@
 //! The fence holds within its time, whatever clients do; and ends whom it should, and nobody else.
 
 use super::world::*;
+use bloodraven_mysql::semi_sync::Source;
 use bloodraven_mysql::{
     Deadline, Error, Session, Spared, Wanted, attach, fence, fence_over, poll, semi_sync, sessions, sets,
 };
@@ -104,7 +105,7 @@ async fn a_fence_behind_a_commit_that_waits_for_an_acknowledgement_is_given_up_i
     let mut admin = opened(&servers[0]).await;
     let mut session = Session::open(&me, soon()).await.unwrap();
     let mut beside = Session::open(&follower, soon()).await.unwrap();
-    semi_sync::set_source(&mut session, Wanted::Any, Some(Duration::ZERO), soon()).await.unwrap();
+    semi_sync::set_source(&mut session, Wanted::Any, Source::On(Duration::ZERO), soon()).await.unwrap();
     semi_sync::set_replica(&mut beside, Wanted::Any, true, soon()).await.unwrap();
     let all = executed(&mut admin).await;
     attach(&follower, Wanted::Any, &source(&servers[0]), &all, &spared(), soon()).await.unwrap();
@@ -143,7 +144,7 @@ async fn a_fence_behind_a_commit_that_waits_for_an_acknowledgement_is_given_up_i
     .await;
     assert_eq!(pair(&mut admin).await, (0, 0));
     assert!(fence(&me, Wanted::Any, &spared(), Deadline::within(BOUND)).await.unwrap().is_fenced());
-    semi_sync::set_source(&mut session, Wanted::Any, None, soon()).await.unwrap();
+    semi_sync::set_source(&mut session, Wanted::Any, Source::OffIfClosed, soon()).await.unwrap();
     assert!(!poll(&mut session, soon()).await.unwrap().semi_sync.source_enabled);
 }
 

@@ -10,6 +10,8 @@ mod connecting;
 mod fencing;
 mod reading;
 mod replicating;
+mod rotating;
+mod semi_sync;
 mod small_verbs;
 mod standstill;
 mod world;

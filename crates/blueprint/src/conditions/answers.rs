@@ -93,7 +93,6 @@ pub fn degraded(sight: &Sight) -> Vec<(DegradedReason, String)> {
     let by_hands = [
         (DegradedReason::WriteStalled, &hands.write_stalled),
         (DegradedReason::ConnectionsExhausted, &hands.connections_exhausted),
-        (DegradedReason::SemiSyncInactive, &hands.semi_sync_inactive),
         (DegradedReason::InvalidSpec, &hands.invalid_spec),
     ];
     let by_hands = by_hands.into_iter().filter_map(|(reason, text)| Some((reason, text.clone()?)));
@@ -136,6 +135,7 @@ const fn reason_of(reason: Degraded) -> DegradedReason {
         Degraded::ReplicationError => DegradedReason::ReplicationError,
         Degraded::ReplicationBroken => DegradedReason::ReplicationBroken,
         Degraded::ReplicationLagging => DegradedReason::ReplicationLagging,
+        Degraded::SemiSyncInactive => DegradedReason::SemiSyncInactive,
         Degraded::Alert => DegradedReason::Alert,
     }
 }
@@ -164,7 +164,9 @@ pub const fn advice(reason: DegradedReason) -> &'static str {
         }
         DegradedReason::ReplicationBroken => "START REPLICA there, unless somebody stopped it on purpose",
         DegradedReason::ReplicationLagging => "it sheds reads until it has caught up; look at its load and its link",
-        DegradedReason::SemiSyncInactive => "commits wait for nobody until a replica acknowledges again",
+        DegradedReason::SemiSyncInactive => {
+            "bring a primary-candidate back; what is committed meanwhile may be lost with the primary"
+        }
         DegradedReason::Alert => "writes go on; bring the site back",
         DegradedReason::InvalidSpec => "the last valid spec stays in force until the field is mended",
         DegradedReason::PromotionHeld | DegradedReason::HolderBehind | DegradedReason::Healthy => "",

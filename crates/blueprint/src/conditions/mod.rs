@@ -36,8 +36,6 @@ pub struct Hands {
     pub write_stalled: Option<String>,
     /// The client port takes nobody any more: where.
     pub connections_exhausted: Option<String>,
-    /// Semi-synchronous replication is wanted and off: where.
-    pub semi_sync_inactive: Option<String>,
     /// What weakens or cannot work, each with its sentence. DNS, taints and a missing account are known without.
     pub warnings: Vec<(ConfigWarningReason, String)>,
 }

@@ -119,7 +119,9 @@ const fn wrong(reason: DegradedReason) -> &'static str {
         DegradedReason::ReplicationError => "a replication thread reports an error",
         DegradedReason::ReplicationBroken => "a replication thread stands still; a link that is cut counts as lag",
         DegradedReason::ReplicationLagging => "a site is further behind than `replication.maxLagSeconds`",
-        DegradedReason::SemiSyncInactive => "`durability: SemiSync` is wanted and off at the primary",
+        DegradedReason::SemiSyncInactive => {
+            "with `durability: SemiSync`: commits at the primary have no receipt, or wait in vain for one"
+        }
         DegradedReason::Alert => "a site does not answer while the primary is writable",
         DegradedReason::InvalidSpec => "the spec cannot be followed",
         DegradedReason::Healthy => "nothing is wrong",

@@ -8,10 +8,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use bloodraven_api::MysqlFailoverGroupSpec;
 use bloodraven_api::group::Durability;
 use bloodraven_api::rules::is_owned_key;
 use bloodraven_api::rules::text::{ONE_LINE, OPTION_NAME};
+use bloodraven_api::{GoDuration, MysqlFailoverGroupSpec};
 use snafu::ensure;
 
 use super::error::{Error, NotOneLineSnafu, OwnedOptionSnafu, SameOptionSnafu};
@@ -51,6 +51,9 @@ pub const DEFAULTS: &[(&str, &str)] = &[
     ("skip-name-resolve", "ON"),
     ("thread-cache-size", "50"),
 ];
+
+/// What semi-synchronous replication needs, on both of its sides: a server changes them with authority.
+pub const SEMI_SYNC_PLUGINS: [&str; 2] = ["semisync_source.so", "semisync_replica.so"];
 
 /// The largest wait that the server takes, in milliseconds: 49 days.
 const WAIT_FOR_EVER: i64 = 4_294_967_295;
@@ -138,16 +141,8 @@ fn owned(spec: &MysqlFailoverGroupSpec) -> Options {
     ]);
     let mut plugins = vec!["mysql_clone.so".to_owned()];
     if spec.replication.durability == Durability::SemiSync {
-        plugins.extend(["semisync_source.so", "semisync_replica.so"].map(str::to_owned));
-        let millis = spec.replication.semi_sync_timeout.as_nanos() / 1_000_000;
-        let wait = if millis == 0 { WAIT_FOR_EVER } else { millis.min(WAIT_FOR_EVER) };
-        // Which side is on follows the holder and the roles, and is set while the server runs. "loose", because a data folder
-        // is initialised without plugins, and a server that does not know an option ends.
-        options.extend([
-            one("loose-rpl-semi-sync-source-timeout", wait.to_string()),
-            one("loose-rpl-semi-sync-source-wait-for-replica-count", "1"),
-            one("loose-rpl-semi-sync-source-wait-point", "AFTER_SYNC"),
-        ]);
+        plugins.extend(SEMI_SYNC_PLUGINS.map(str::to_owned));
+        options.extend(semi_sync(spec.replication.semi_sync_timeout).map(|(name, value)| one(name, value)));
     }
     options.insert("plugin-load-add".to_owned(), plugins);
     if spec.tls.is_some() {
@@ -161,6 +156,23 @@ fn owned(spec: &MysqlFailoverGroupSpec) -> Options {
         ]);
     }
     options
+}
+
+/// The options of semi-synchronous replication. "loose", because a data folder is initialised without plugins, and a server
+/// that does not know an option ends.
+///
+/// Which side is on follows the holder and the roles, and is set while the server runs. The source's is on from the start: a
+/// holder that restarts is opened by its own sidecar, and no operator need be there. On any other server no thread runs
+/// before the leader has switched it off.
+pub fn semi_sync(timeout: GoDuration) -> [(&'static str, String); 4] {
+    let millis = timeout.as_nanos() / 1_000_000;
+    let wait = if millis == 0 { WAIT_FOR_EVER } else { millis.min(WAIT_FOR_EVER) };
+    [
+        ("loose-rpl-semi-sync-source-enabled", "ON".to_owned()),
+        ("loose-rpl-semi-sync-source-timeout", wait.to_string()),
+        ("loose-rpl-semi-sync-source-wait-for-replica-count", "1".to_owned()),
+        ("loose-rpl-semi-sync-source-wait-point", "AFTER_SYNC".to_owned()),
+    ]
 }
 
 fn one(name: &str, value: impl Into<String>) -> (String, Vec<String>) {

@@ -12,7 +12,7 @@ use bloodraven_blueprint::spec;
 use bloodraven_brain::candidate::Data;
 use bloodraven_brain::candidate::drain::{Applier, Receiver};
 use bloodraven_brain::group::Group;
-use bloodraven_brain::group::input::{CacheFacts, CacheRole, Facts, Input, ReplicaFacts, Saw, Word};
+use bloodraven_brain::group::input::{CacheFacts, CacheRole, Facts, Input, ReplicaFacts, Saw, SemiSync, Word};
 use bloodraven_brain::message::{Ack, FencedBy, StartId};
 use bloodraven_brain::name::{Instance, Member, Site};
 use bloodraven_brain::site::Pair;
@@ -48,11 +48,7 @@ fn poll(group: &mut Group, now: Now, site: &str) {
     let facts = Facts {
         pair: Pair::CLOSED,
         server_uuid: UUID.parse().expect("a UUID"),
-        data: Some(Data {
-            executed: format!("{UUID}:1-5").parse().expect("a set"),
-            received: bloodraven_gtid::GtidSet::new(),
-            purged: bloodraven_gtid::GtidSet::new(),
-        }),
+        data: Some(Data { executed: format!("{UUID}:1-5").parse().expect("a set"), ..Data::default() }),
         replica: Some(ReplicaFacts {
             source: Some(Site::new("iad")),
             receiver: Receiver::Running,
@@ -62,6 +58,7 @@ fn poll(group: &mut Group, now: Now, site: &str) {
             behind: Some(Millis(7900)),
         }),
         user_data: true,
+        semi_sync: SemiSync::default(),
     };
     group.step(now, Input::Polled { site: Site::new(site), began_under: 0, saw: Saw::Facts(Box::new(facts)) });
 }

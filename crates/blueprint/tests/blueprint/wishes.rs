@@ -9,7 +9,7 @@ use bloodraven_blueprint::{requests, spec};
 use bloodraven_brain::authority::Policy;
 use bloodraven_brain::group::Spec;
 use bloodraven_brain::group::input::{Consent, PlannedWish, RecloneWish, Requests};
-use bloodraven_brain::group::spec::{CacheSpec, Pause, PlannedSpec, SiteSpec, UpdateStrategy};
+use bloodraven_brain::group::spec::{CacheSpec, Durability, Pause, PlannedSpec, SiteSpec, UpdateStrategy};
 use bloodraven_brain::name::Site;
 use bloodraven_brain::record::Settings;
 use bloodraven_brain::site::{Role, Thresholds};
@@ -62,6 +62,7 @@ fn a_bare_spec_has_every_default() {
         peer_check: Millis(5000),
         priorities: Vec::new(),
         max_lag: Millis(300_000),
+        durability: Durability::Async,
         planned: PlannedSpec { max_lag_wait: Millis(300_000), drain_timeout: Millis(30_000), defer: false },
         cache: None,
         update: UpdateStrategy::Ordered,
@@ -78,7 +79,7 @@ fn everything_that_is_said_is_heard() {
         "pollInterval": "250ms", "failureThreshold": 5, "recoveryThreshold": 4, "failoverCooldown": "0s",
         "promotion": {"proof": "BestEffort"}, "updateStrategy": "Recreate", "cloneTimeout": 60,
         "sidecar": {"leaseTimeout": "10.5s", "peerCheckInterval": "1s", "minPeers": 2},
-        "replication": {"maxLagSeconds": 7}, "paused": true, "pausedReason": "why", "pausedUntil": "2026-04-20T14:32:00Z",
+        "replication": {"maxLagSeconds": 7, "durability": "SemiSync", "semiSyncTimeout": "3s"}, "paused": true, "pausedReason": "why", "pausedUntil": "2026-04-20T14:32:00Z",
         "plannedFailover": {"maxLagWait": "1m", "drainTimeout": "2s", "onCooldown": "defer"},
         "dragonfly": {"enabled": true, "image": "df:v1.38.0", "staleMasterGrace": "10s", "snapshot": {"dir": "/s"},
                       "plannedFailover": {"maxSyncWait": "3s", "onSyncTimeout": "fail"}},
@@ -93,6 +94,7 @@ fn everything_that_is_said_is_heard() {
     assert_eq!(spec.paused, Some(Pause { reason: "why".to_owned(), until: Some(NOW) }));
     let planned = PlannedSpec { max_lag_wait: Millis(60_000), drain_timeout: Millis(2000), defer: true };
     assert_eq!(spec.planned, planned);
+    assert_eq!(spec.durability, Durability::SemiSync { timeout: Millis(3000) });
     let cache = CacheSpec {
         image: "df:v1.38.0".to_owned(),
         max_sync_wait: Millis(3000),

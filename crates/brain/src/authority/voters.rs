@@ -11,14 +11,19 @@ use crate::time::Boot;
 /// Out goes who has been silent for a lease to the leader *and* to the holder; in comes the present instance of every
 /// declared site that speaks. Never fewer than the holder and one more, and the holder's own instance stays: where too
 /// few would be left, the gone ones stay listed, for a new instance of the last living site has to be taken in, too.
-pub fn wanted(record: &Record, evidence: &Evidence, sites: &[Site], now: Boot) -> Option<Vec<Member>> {
-    let mut voters: Vec<(Member, bool)> = Vec::new();
+pub fn wanted<'a>(
+    record: &Record,
+    evidence: &Evidence,
+    sites: impl IntoIterator<Item = &'a Site>,
+    now: Boot,
+) -> Option<Vec<Member>> {
+    let mut voters: Vec<(&Member, bool)> = Vec::with_capacity(record.voters.len() + 1);
     for site in sites {
         let listed = record.voters.iter().find(|voter| voter.site == *site);
         let seated = record.seat.as_ref().filter(|seat| seat.site == *site);
-        let present = present_instance(record, evidence, site, now).filter(|_| !off(Rule::NewInstanceIsTakenIn));
-        let kept = listed.map(|voter| (voter.clone(), is_gone(record, evidence, voter, now)));
-        voters.extend(seated.cloned().or(present).map(|voter| (voter, false)).or(kept));
+        let present = || present_instance(record, evidence, site, now).filter(|_| !off(Rule::NewInstanceIsTakenIn));
+        let kept = || listed.map(|voter| (voter, is_gone(record, evidence, voter, now)));
+        voters.extend(seated.or_else(present).map(|voter| (voter, false)).or_else(kept));
     }
     let mut missing = 2usize.saturating_sub(voters.iter().filter(|(_, gone)| !gone).count());
     voters.retain(|(_, gone)| {
@@ -26,28 +31,31 @@ pub fn wanted(record: &Record, evidence: &Evidence, sites: &[Site], now: Boot) -
         missing -= usize::from(stays_though_gone);
         !gone || stays_though_gone
     });
-    let voters: Vec<Member> = voters.into_iter().map(|(voter, _)| voter).collect();
     let too_few = voters.is_empty() || voters.len() < record.voters.len().min(2);
-    (!too_few && voters != record.voters).then_some(voters)
+    let others = !voters.iter().map(|(voter, _)| *voter).eq(&record.voters);
+    (!too_few && others).then(|| voters.into_iter().map(|(voter, _)| voter.clone()).collect())
 }
 
 /// The instance that speaks for a site now: the youngest one heard within a lease that has not ended. Of two that live
 /// at once, one that was a voter before and was replaced by the other does not come back while that one speaks: a restart
 /// makes a sidecar young again, and the two would take turns.
-pub fn present_instance(record: &Record, evidence: &Evidence, site: &Site, now: Boot) -> Option<Member> {
+pub fn present_instance<'a>(record: &Record, evidence: &'a Evidence, site: &Site, now: Boot) -> Option<&'a Member> {
     let lease = record.settings.lease_timeout;
     let speaks = |member: &Member, at: Boot| now < at + lease && !record.has_ended(member);
+    let speaking = || evidence.heard.iter().filter(|(member, heard)| member.site == *site && speaks(member, heard.at));
+    let mut some = speaking();
+    let first = some.next()?;
+    if some.next().is_none() {
+        return Some(first.0);
+    }
     let listed = record.voters.iter().find(|voter| voter.site == *site);
     let listed_speaks = listed.and_then(|voter| evidence.heard.get(voter).map(|heard| speaks(voter, heard.at)));
     let came_back =
         |member: &Member| listed != Some(member) && listed_speaks == Some(true) && evidence.has_voted.contains(member);
-    evidence
-        .heard
-        .iter()
-        .filter(|(member, heard)| member.site == *site && speaks(member, heard.at))
+    speaking()
         .filter(|(member, _)| holds(Rule::NoSwapBack, !came_back(member)))
         .max_by_key(|(_, heard)| (heard.started, heard.at))
-        .map(|(member, _)| member.clone())
+        .map(|(member, _)| member)
 }
 
 /// Ended, or silent for a lease to the leader and, by the holder's own words, to the holder.

@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn data(executed: &str, received: &str) -> Data {
-        Data { executed: set(executed), received: set(received), purged: GtidSet::new() }
+        Data { executed: set(executed), received: set(received), ..Data::default() }
     }
 
     fn failed() -> Applier {

@@ -105,6 +105,24 @@ fn returned(choice: &Choice<'_>, candidate: &Candidate) -> Result<(), Refusal> {
     Ok(())
 }
 
+impl Refusal {
+    /// A new voter set or the next polls are sure to lift it.
+    pub(crate) const fn passes_by_itself(self) -> bool {
+        match self {
+            Self::SidecarNotListed | Self::JustReturned { .. } => true,
+            // One that is not fenced may let nobody in, and sets that are unknown may be what nobody understands: the next poll
+            // that it answers is soon enough.
+            Self::DrOnly
+            | Self::NotReachable(_)
+            | Self::NotFenced
+            | Self::SidecarSilent
+            | Self::Busy(_)
+            | Self::SetsUnknown
+            | Self::Empty => false,
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -79,6 +79,8 @@ pub struct Data {
     pub received: GtidSet,
     /// `gtid_purged`: what its binary logs no longer have.
     pub purged: GtidSet,
+    /// What it is committing: it may stand in its binary log, and others may have it, before it counts as executed.
+    pub committing: GtidSet,
 }
 
 /// How far a candidate is with applying what it received.
@@ -206,6 +208,14 @@ impl Data {
     /// What the site has once its drain is done.
     pub fn held(&self) -> GtidSet {
         if off(Law::ReceivedCounts) { self.executed.clone() } else { self.executed.union(&self.received) }
+    }
+
+    /// What others may have from it. Of what it is committing only what bears its own name: anything else is somebody's
+    /// session, which may take it back.
+    pub fn given(&self, own: Uuid) -> GtidSet {
+        let mut committing = self.committing.clone();
+        committing.retain_uuids(&[own]);
+        self.executed.union(&committing)
     }
 
     /// What it has received and not applied.

@@ -109,14 +109,13 @@ impl Sidecar {
         let epoch = told.as_ref().map(|view| view.epoch);
         let fenced = self.fenced();
         let read = self.read.as_ref();
-        let open = read.is_some_and(|read| !read.closed());
         Ack {
             from: self.me.clone(),
             epoch,
             fenced,
             gtid: read.filter(|_| fenced).map(|read| read.gtid.clone()),
             fenced_by: fenced.then(|| self.fenced_by.unwrap_or(self.default_reason())),
-            opened_by_hand: open && self.permit.is_none() && !self.lane.may_open(),
+            opened_by_hand: self.is_open_by_hand() || self.was_opened_by_hand(now),
             conflict: self.disk.conflict.is_some() && self.disk.conflict == epoch,
             mysqld: match self.mysqld {
                 Mysqld::Up(start) => Some(start),
@@ -125,6 +124,26 @@ impl Sidecar {
             last_vouch: ages(&self.vouch_given),
             last_answer: ages(&self.answer_had),
             uptime: now.since(self.born),
+        }
+    }
+
+    /// Read open, and nothing here has opened it.
+    fn is_open_by_hand(&self) -> bool {
+        let open = self.read.as_ref().is_some_and(|read| !read.closed());
+        open && self.permit.is_none() && !self.lane.may_open()
+    }
+
+    /// A server without authority that was opened by hand is closed within milliseconds. The wish behind it is told for
+    /// as long as a lease, into which three pushes of the leader fall, or until authority went somewhere.
+    fn was_opened_by_hand(&self, now: Boot) -> bool {
+        let lease = self.heard.as_ref().map_or(Millis(0), |view| view.settings.lease_timeout);
+        self.opened_by_hand.is_some_and(|(at, tenure)| now < at + lease && tenure == self.tenure())
+    }
+
+    /// Remembers a hand at a server that has no authority. At the holder it is no wish: its fence was lifted.
+    pub(super) fn note_hand(&mut self, now: Boot) {
+        if self.is_open_by_hand() && !self.named() {
+            self.opened_by_hand = Some((now, self.tenure()));
         }
     }
 

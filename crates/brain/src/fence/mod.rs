@@ -157,6 +157,9 @@ pub struct Sidecar {
     pub second_word: Option<Boot>,
     /// Why the server was last fenced by this sidecar.
     pub fenced_by: Option<FencedBy>,
+    /// When it was last found open although nothing here had opened it, and in whose tenure: somebody's wish, which
+    /// outlives the fence that follows at once.
+    pub opened_by_hand: Option<(Boot, Epoch)>,
 }
 
 impl Sidecar {
@@ -190,6 +193,7 @@ impl Sidecar {
             vouches_owed: BTreeMap::new(),
             second_word: None,
             fenced_by: None,
+            opened_by_hand: None,
         }
     }
 
@@ -218,6 +222,7 @@ impl Sidecar {
     /// then tell.
     fn settle(&mut self, now: Boot, out: &mut Vec<Command>) {
         self.forget_old_questions(now);
+        self.note_hand(now);
         self.fence_if_needed(now, out);
         self.watch_ladder(now, out);
         self.open_if_allowed(now, out);

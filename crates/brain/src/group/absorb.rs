@@ -48,7 +48,7 @@ impl Group {
                 }
                 self.seen.shown = Some(shown);
             }
-            Input::CredentialsChanged => self.forgive_failed_clones(),
+            Input::CredentialsChanged(credentials) => self.take_credentials(now, credentials),
             Input::CachePolled { site, facts } => {
                 if let Some(seen) = self.seen.sites.get_mut(&site) {
                     seen.cache = Some(facts);
@@ -64,8 +64,9 @@ impl Group {
         if was_over {
             let fresh = Self::new(self.spec.clone(), now.boot);
             let (estate, requests) = (self.seen.estate.take(), std::mem::take(&mut self.seen.requests));
+            let credentials = self.seen.credentials;
             *self = fresh;
-            (self.seen.estate, self.seen.requests) = (estate, requests);
+            (self.seen.estate, self.seen.requests, self.seen.credentials) = (estate, requests, credentials);
             self.take_in_sites();
         }
         if until.is_some() && self.leads_until.is_none() {
@@ -131,10 +132,12 @@ impl Group {
         if is_caught_up(&facts) {
             seen.caught_up_at = Some(now);
         }
+        let lonely = facts.semi_sync.source.is_some() && facts.semi_sync.clients == 0;
+        seen.lonely_since = lonely.then(|| seen.lonely_since.unwrap_or(now));
         // Open without authority, read under the present tenure, and not the holder: nobody but a human does that.
         let of_this_tenure = began_under >= tenure;
         if facts.pair == Pair::OPEN && of_this_tenure && holder_site.as_ref().is_some_and(|holder| holder != site) {
-            seen.opened_by_hand = true;
+            seen.opened_by_hand.get_or_insert(now);
         }
         seen.facts = Some(Arc::new(facts));
         seen.facts_under = began_under;
@@ -156,17 +159,22 @@ impl Group {
         let epoch = record.map(|record| record.epoch);
         let opening = record.filter(|record| record.phase == Phase::Granting).and_then(|record| record.seat.clone());
         let interval = self.push_interval();
+        let awaited = record.is_some_and(|record| self.awaits_release(record));
         let Some(seen) = self.seen.sites.get_mut(&word.ack.from.site) else { return };
         seen.hear(&word, now.boot);
         while seen.words.len() > INSTANCES {
             let oldest = seen.words.iter().min_by_key(|(_, heard)| heard.at).map(|(instance, _)| instance.clone());
             oldest.map(|oldest| seen.words.remove(&oldest));
         }
-        seen.opened_by_hand |= word.ack.opened_by_hand && word.lay.0 == 0;
+        if word.via.is_none() && word.lay.0 == 0 {
+            seen.hear_of_hand(word.ack.opened_by_hand, now.boot);
+        }
         if word.via.is_none() {
             seen.pushing = None;
-            // One that lags behind is pushed again soon; so is one that is to be opened, for its next question.
-            let rests = word.ack.epoch >= epoch && opening.as_ref() != Some(&word.ack.from);
+            seen.push_failed = false;
+            // One that lags behind is pushed again soon; so is one that is to be opened, for its next question; and everybody
+            // while the holder's fence is awaited, for its acknowledgement may have to be handed on.
+            let rests = word.ack.epoch >= epoch && opening.as_ref() != Some(&word.ack.from) && !awaited;
             seen.push_due = now.boot + if rests { interval } else { super::push::AGAIN };
         }
         if let Some(question) = word.question {
@@ -226,7 +234,7 @@ impl Group {
                 self.observe(site, Poll { began_under: under, saw }, out);
                 self.take_facts(now.boot, running.begun, site, under, *facts);
             }
-            outcome => self.task_ended(now, site, &running.task, &outcome),
+            outcome => self.task_ended(now, site, &running.task, &outcome, out),
         }
     }
 

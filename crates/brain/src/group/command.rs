@@ -3,6 +3,7 @@
 //! Each command may be given again; giving it twice changes nothing more. Each task is answered with
 //! [`super::Input::Done`], at the latest when its bound is over.
 
+use super::accounts::{AccountRole, CredentialsVersion};
 use super::kept::Kept;
 use crate::authority::Answer;
 use crate::fence::ReplyId;
@@ -134,6 +135,40 @@ pub enum Task {
         /// The source's set, as just read.
         contained_in: Box<GtidSet>,
     },
+    /// Switch the sides of semi-synchronous replication; a receiver that runs is started anew when the replica's side is
+    /// named, for it takes that up only when it connects; then read.
+    SwitchSemiSync(Switch),
+    /// Log in with each account of that version, and look what the channel logs in with; refused when the Secrets are others
+    /// by now. Answered with `Logins`.
+    CheckLogins {
+        /// Of the Secrets.
+        version: CredentialsVersion,
+    },
+    /// `ALTER USER` for these accounts, on the open server that has authority in that epoch, with the passwords of that
+    /// version; refused when either is another by now. The password before stays good for now. Then as `CheckLogins`.
+    SetPasswords {
+        /// Of the Secrets.
+        version: CredentialsVersion,
+        /// Of the record.
+        epoch: Epoch,
+        /// Whose.
+        accounts: Vec<AccountRole>,
+    },
+    /// Let these accounts in with the passwords of that version alone; otherwise as `SetPasswords`.
+    DiscardPasswords {
+        /// Of the Secrets.
+        version: CredentialsVersion,
+        /// Of the record.
+        epoch: Epoch,
+        /// Whose.
+        accounts: Vec<AccountRole>,
+    },
+    /// Give the channel the replication account of that version: the receiver is stopped and started, what was received
+    /// stays. Refused when the applier does not run and something is left for it.
+    RenewChannel {
+        /// Of the Secrets.
+        version: CredentialsVersion,
+    },
     /// Wait until that set is executed, a slice of the time, then read.
     WaitFor {
         /// Which.
@@ -151,6 +186,29 @@ pub enum Task {
     },
     /// Of the cache.
     Cache(CacheTask),
+}
+
+/// Sides of semi-synchronous replication that are switched; none: that one stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Switch {
+    /// The source's.
+    pub source: Option<SourceSwitch>,
+    /// The replica's.
+    pub replica: Option<bool>,
+}
+
+/// How the source's side is switched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SourceSwitch {
+    /// On: a commit waits so long for one receipt, before anybody sees it. Zero: for ever.
+    On {
+        /// How long.
+        timeout: Millis,
+    },
+    /// Off, refused by a server that is not closed: commits that wait there would go through without a receipt.
+    OffIfClosed,
+    /// Off, whatever waits: nobody asks for receipts any more.
+    Off,
 }
 
 /// What is done to a site's cache.
@@ -190,6 +248,8 @@ pub enum Lane {
     Fence,
     /// Whatever changes replication, clones included.
     Change,
+    /// Logins and passwords: nobody waits for them.
+    Accounts,
     /// The cache.
     Cache,
 }
@@ -254,7 +314,10 @@ impl Task {
             | Self::StartReplica
             | Self::Attach { .. }
             | Self::Repoint { .. }
+            | Self::SwitchSemiSync(_)
+            | Self::RenewChannel { .. }
             | Self::Clone { .. } => Lane::Change,
+            Self::CheckLogins { .. } | Self::SetPasswords { .. } | Self::DiscardPasswords { .. } => Lane::Accounts,
             Self::Cache(_) => Lane::Cache,
         }
     }
@@ -267,6 +330,10 @@ impl Task {
             Self::Cache(CacheTask::TakeOver { within }) => Millis(within.0 + 2000),
             Self::Cache(CacheTask::Snapshot) => Millis::from_secs(300),
             Self::Attach { .. } | Self::Repoint { .. } => Millis::from_secs(15),
+            // One login after the other, some of them over a long line.
+            Self::CheckLogins { .. } | Self::SetPasswords { .. } | Self::DiscardPasswords { .. } => {
+                Millis::from_secs(30)
+            }
             _ => Millis(5000),
         }
     }

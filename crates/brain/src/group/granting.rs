@@ -28,6 +28,7 @@ impl Group {
             self.avoid = Some(seat.site.clone());
             return begin_move(now, record, cause, because, plan);
         }
+        self.stop_receiving_elsewhere(now, &seat.site, out);
         // Open before its word was given: somebody else did that, and its own sidecar closes it.
         let promoted = plan.kept.promotion.is_some();
         if promoted && self.is_read_open(record, &seat) {
@@ -42,17 +43,32 @@ impl Group {
             self.cut(now, record, &seat, plan, out);
         } else {
             self.stop_receiving(now, &seat.site, out);
+            if self.seen.site(&seat.site).is_some_and(|seen| !seen.read_since(record.tenure)) {
+                self.begin(now, &seat.site, Task::Read, out);
+            }
             self.obstacle = Some(Obstacle::AwaitingTarget(seat));
         }
     }
 
     /// While the site stores its epoch: nobody may write any more, so nothing is missed, and what has arrived is read again
     /// before anything is cut.
-    fn stop_receiving(&mut self, now: Now, site: &Site, out: &mut Step) {
+    pub(super) fn stop_receiving(&mut self, now: Now, site: &Site, out: &mut Step) {
         let facts = self.seen.site(site).and_then(|seen| seen.facts.as_ref());
         let receives = facts.and_then(|facts| facts.replica.as_ref());
         if receives.is_some_and(|replica| replica.receiver != Receiver::Stopped) && self.may_change(now, site) {
             self.begin(now, site, Task::StopReceiver, out);
+        }
+    }
+
+    /// What the last holder still sends to others counts no more: a link to it that is mended in this moment would make them
+    /// diverge from the new one.
+    fn stop_receiving_elsewhere(&mut self, now: Now, target: &Site, out: &mut Step) {
+        for site in self.spec.names().into_iter().filter(|site| site != target) {
+            let facts = self.seen.site(&site).and_then(|seen| seen.facts.as_ref());
+            let source = facts.and_then(|facts| facts.replica.as_ref()?.source.as_ref());
+            if source != Some(target) {
+                self.stop_receiving(now, &site, out);
+            }
         }
     }
 
@@ -123,6 +139,10 @@ impl Group {
             return begin_move(now, record, Cause::Emergency, because, plan);
         }
         let Some(replica) = &facts.replica else {
+            // It is closed and follows nobody: commits wait for receipts from the first one on.
+            if self.begin_to_wait(now, &seat.site, &facts, out) {
+                return;
+            }
             plan.change().promotion = Some(data.executed.clone());
             return;
         };
@@ -176,7 +196,7 @@ impl Group {
         self.policy_winner = None;
         self.seen.attempt.succeeded();
         for seen in self.seen.sites.values_mut() {
-            seen.opened_by_hand = false;
+            seen.forget_hand();
             seen.drain = None;
             seen.granted = None;
             seen.unanswered = None;

@@ -111,7 +111,8 @@ impl Group {
         for member in dead {
             self.seen.evidence.heard.remove(&member);
         }
-        let wanted = voters::wanted(record, &self.seen.evidence, &self.spec.names(), now.boot);
+        let sites = self.spec.sites.iter().map(|spec| &spec.site);
+        let wanted = voters::wanted(record, &self.seen.evidence, sites, now.boot);
         if let Some(Ok(next)) = wanted.map(|wanted| authority::change_voters(record, wanted, now.wall)) {
             plan.say(Notice::VotersChanged { epoch: next.epoch, voters: next.voters.clone() });
             plan.set_record(next);

@@ -1,6 +1,7 @@
 //! Everything that can happen to a group's leader: one closed enum, and the facts it brings.
 
 use super::Spec;
+use super::accounts::{Credentials, Logins};
 use super::command::{SaveId, WorkId};
 use super::kept::Kept;
 use crate::candidate::Data;
@@ -69,8 +70,8 @@ pub enum Input {
     Requests(Box<Requests>),
     /// How far the outside follows.
     Shown(Shown),
-    /// Credentials were read anew and are others: what failed for want of them is tried again.
-    CredentialsChanged,
+    /// Which credentials there are: told at first, and when they were read anew and are others.
+    CredentialsChanged(Credentials),
     /// A poll of a site's cache ended; none: it does not answer.
     CachePolled {
         /// Which site.
@@ -126,6 +127,35 @@ pub struct Facts {
     pub replica: Option<ReplicaFacts>,
     /// It has a schema of a user.
     pub user_data: bool,
+    /// Semi-synchronous replication.
+    pub semi_sync: SemiSync,
+}
+
+/// What a server says of semi-synchronous replication; nothing is on where the plugins are not loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "what a server says of four switches, each on or off")]
+pub struct SemiSync {
+    /// Both plugins are loaded.
+    pub loaded: bool,
+    /// The source's side is on, and how.
+    pub source: Option<SourceSide>,
+    /// Commits wait for a receipt now; a source that waited in vain goes on without.
+    pub waits: bool,
+    /// Replicas that are connected and give receipts.
+    pub clients: u64,
+    /// The replica's side is on.
+    pub replica: bool,
+    /// The receiver gives receipts: the replica's side was on when it connected.
+    pub acknowledges: bool,
+}
+
+/// The source's side, when it is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SourceSide {
+    /// How long a commit waits; zero: for ever.
+    pub timeout: Millis,
+    /// One receipt, before anybody sees the commit. Anything else was set by hand.
+    pub strict: bool,
 }
 
 /// What a replica says of its replication.
@@ -173,6 +203,8 @@ pub enum Outcome {
     Refused(String),
     /// It failed, or took too long; its effect is unknown.
     Failed(String),
+    /// How the server answers logins.
+    Logins(Box<Logins>),
     /// The cache's offset.
     Offset(u64),
 }

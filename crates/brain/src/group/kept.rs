@@ -399,6 +399,21 @@ impl Kept {
         self.record.as_ref().map_or(0, |record| record.epoch)
     }
 
+    /// Every stamp that something is counted from.
+    pub(super) fn stamps(&self) -> impl Iterator<Item = Wall> {
+        let planned = self.planned.iter().flat_map(|planned| {
+            let sync = planned.cache.as_ref().and_then(|cache| cache.sync_wait_started);
+            let began = [planned.drain_started, planned.lag_wait_started, sync, planned.completed];
+            began.into_iter().flatten().chain([planned.started])
+        });
+        let cache = self.cache.iter().flat_map(|cache| {
+            let promoted = cache.last_promotion.iter().map(|last| last.at);
+            promoted.chain(cache.stale_masters.values().copied())
+        });
+        let moved = self.last_failover.iter().map(|last| last.at);
+        moved.chain(self.update.iter().map(|update| update.since)).chain(planned).chain(cache)
+    }
+
     /// What is known of that site.
     pub fn site(&self, site: &Site) -> SiteKept {
         self.sites.get(site).cloned().unwrap_or_default()

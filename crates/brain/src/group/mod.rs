@@ -9,6 +9,7 @@
 //! leader goes on where the old one stopped.
 
 mod absorb;
+pub mod accounts;
 mod bootstrap;
 pub mod cache;
 mod cloning;
@@ -28,8 +29,10 @@ mod reclone;
 mod recovery;
 pub mod report;
 mod revoking;
+mod rotation;
 mod save;
 pub mod seen;
+mod semi_sync;
 pub mod spec;
 mod stable;
 mod tasks;
@@ -45,8 +48,10 @@ pub use kept::Kept;
 pub use notice::Notice;
 pub use recovery::{Convergence, ConvergenceReason, ConvergenceState};
 pub use seen::Seen;
+pub use semi_sync::Receipts;
 pub use spec::Spec;
 
+use crate::ages::Ages;
 use crate::authority::voters;
 use crate::name::{Member, Site};
 use crate::record::{Epoch, Phase, Record};
@@ -85,6 +90,8 @@ pub struct Group {
     asked: Vec<(Boot, Command)>,
     /// How the outside was last asked to look, and when.
     shown: Option<(Boot, Outward)>,
+    /// How old what is stored with its date is.
+    ages: Ages,
     /// The present moment, as of this step.
     clock: Boot,
     /// Since when this leader sees the present epoch.
@@ -98,6 +105,8 @@ pub struct Group {
     /// The writable site that the priority list named when several wrote and there was no record.
     policy_winner: Option<Site>,
     recovering: recovery::Memory,
+    switching: semi_sync::Memory,
+    rotating: rotation::Memory,
     cloning: cloning::Memory,
     recloning: reclone::Memory,
     planning: planned::Memory,
@@ -164,15 +173,18 @@ pub struct Step {
 
 /// What may still be changed, and what may be commanded, in the course of a step. First to last; a part that changes the
 /// record ends the round, for what follows has to see it stored.
-const PARTS: [fn(&mut Group, Now, &mut Plan, &mut Step); 11] = [
+const PARTS: [fn(&mut Group, Now, &mut Plan, &mut Step); 13] = [
     Group::note_ends,
     Group::keep_house,
     Group::go_on_with_the_plan,
     Group::go_on_with_the_move,
     Group::start_a_move,
+    // Before threads are started: a receiver takes its side up when it connects, and an applier under the source's side waits.
+    Group::switch_semi_sync,
     Group::recover,
     Group::heed_reclone_request,
     Group::fill_empty_sites,
+    Group::rotate,
     Group::roll_sites,
     Group::tend_cache,
     Group::mark_sites,
@@ -195,6 +207,7 @@ impl Group {
             obstacle: None,
             asked: Vec::new(),
             shown: None,
+            ages: Ages::default(),
             clock: elected,
             epoch_seen: (0, elected),
             serves_since: None,
@@ -202,6 +215,8 @@ impl Group {
             proven: None,
             policy_winner: None,
             recovering: recovery::Memory::default(),
+            switching: semi_sync::Memory::default(),
+            rotating: rotation::Memory::default(),
             cloning: cloning::Memory::default(),
             recloning: reclone::Memory::default(),
             planning: planned::Memory::default(),
@@ -266,7 +281,7 @@ impl Group {
                     break;
                 }
             }
-            self.save(plan, out);
+            self.save(now, plan, out);
         }
         self.show(now, out);
     }
@@ -307,7 +322,8 @@ impl Group {
 
     /// Whether no other instance than this one answers at its site.
     fn speaks_for(&self, record: &Record, member: &Member) -> bool {
-        self.present(record.settings.lease_timeout, &member.site).is_none_or(|now| now == member.instance)
+        let present = voters::present_instance(record, &self.seen.evidence, &member.site, self.clock);
+        present.is_none_or(|present| present.instance == member.instance)
     }
 
     /// The instance that answers at that site.
@@ -315,7 +331,7 @@ impl Group {
         let kept = self.kept();
         match kept.as_ref().and_then(|kept| kept.record.as_ref()) {
             Some(record) => {
-                voters::present_instance(record, &self.seen.evidence, site, self.clock).map(|now| now.instance)
+                voters::present_instance(record, &self.seen.evidence, site, self.clock).map(|now| now.instance.clone())
             }
             None => self.seen.site(site)?.present(within, self.clock).map(|(instance, _)| instance.clone()),
         }

@@ -3,6 +3,7 @@
 //!
 //! A notice about something that is stored is given when it is stored, never before.
 
+use super::accounts::AccountRole;
 use super::kept::{ClonePhase, CloneSource, PlannedPhase, PlannedReason, UpdatePhase};
 use crate::candidate::Difference;
 use crate::cooldown;
@@ -12,6 +13,7 @@ use crate::site::Transition;
 use crate::time::Millis;
 use crate::topology::Alert;
 use bloodraven_gtid::GtidSet;
+use std::collections::BTreeMap;
 
 /// See above.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -196,6 +198,34 @@ pub enum Notice {
         site: Option<Site>,
         /// Why it stands still.
         stopped: Option<String>,
+    },
+    /// New passwords were set on the primary, and it lets these in with them.
+    PasswordsSet {
+        /// The primary.
+        site: Site,
+        /// Whose.
+        accounts: Vec<AccountRole>,
+    },
+    /// The passwords before are good for nothing any more.
+    PasswordsDiscarded {
+        /// The primary.
+        site: Site,
+        /// Whose.
+        accounts: Vec<AccountRole>,
+    },
+    /// Passwords could not be changed on the primary; it is tried again.
+    PasswordsNotSet {
+        /// The primary.
+        site: Site,
+        /// Why.
+        because: String,
+    },
+    /// A server goes on refusing accounts with the passwords of their Secrets.
+    PasswordsRefused {
+        /// Which site.
+        site: Site,
+        /// Whom, and with which error number.
+        accounts: BTreeMap<AccountRole, u16>,
     },
     /// The DNS record could not be written.
     DnsWriteFailed {

@@ -4,10 +4,10 @@ use super::command::{Command, Label, Outward};
 use super::granting::{mark_taints, taints_missing};
 use super::save::Plan;
 use super::{Group, Kept, Step};
-use crate::name::Site;
-use crate::record::Phase;
+use crate::name::{Member, Site};
+use crate::record::{Phase, Record};
 use crate::site::State;
-use crate::time::{Millis, Now};
+use crate::time::{Boot, Millis, Now};
 use std::collections::BTreeMap;
 
 impl Group {
@@ -23,10 +23,11 @@ impl Group {
     /// Asks for the look that is wanted: on each change, and every poll interval, for what was denied or undone.
     pub(super) fn show(&mut self, now: Now, out: &mut Step) {
         let Some(kept) = self.kept() else { return };
-        let wanted = self.outward(now, &kept);
-        let due =
-            self.shown.as_ref().is_none_or(|(at, last)| *last != wanted || now.boot >= *at + self.spec.poll_interval);
-        if due {
+        let as_wanted = |(at, last): &(Boot, Outward)| {
+            now.boot < *at + self.spec.poll_interval && self.looks_like(now, &kept, last)
+        };
+        if !self.shown.as_ref().is_some_and(as_wanted) {
+            let wanted = self.outward(now, &kept);
             out.commands.push(Command::Show(Box::new(wanted.clone())));
             self.shown = Some((now.boot, wanted));
         }
@@ -36,23 +37,64 @@ impl Group {
     pub fn outward(&self, now: Now, kept: &Kept) -> Outward {
         let Some(record) = &kept.record else { return Outward::default() };
         let serving = self.serving(kept);
-        let revoked =
-            record.holder.as_ref().filter(|_| record.phase == Phase::Revoking).map(|holder| &holder.member.site);
-        let sites = self.spec.sites.iter().map(|spec| &spec.site);
-        let others = sites.filter(|site| serving.as_ref().is_none_or(|primary| primary.site != **site));
-        let label =
-            |site: &Site| Label { fenced: revoked == Some(site), healthy: self.healthy(now, site, serving.is_some()) };
-        let taints = || -> BTreeMap<Site, bool> {
-            self.spec.sites.iter().map(|spec| (spec.site.clone(), kept.look(&spec.site).tainted)).collect()
-        };
+        let primary = serving.as_ref();
+        let own = |(site, label): (&Site, Label)| (site.clone(), label);
         Outward {
             epoch: record.epoch,
-            labels: others.map(|site| (site.clone(), label(site))).collect(),
-            dns: serving.as_ref().map(|primary| primary.site.clone()),
-            taints: (record.phase == Phase::Stable && serving.is_some()).then(taints),
-            primary: serving,
+            labels: self.labels(now, record, primary).map(own).collect(),
+            dns: primary.map(|primary| primary.site.clone()),
+            taints: marks_taints(record, primary)
+                .then(|| self.taints(kept).map(|(site, tainted)| (site.clone(), tainted)).collect()),
             cache: self.cache_labels(kept),
+            primary: serving,
         }
+    }
+
+    /// Whether the outside should look like that. Asked in every step, so nothing is built to be compared.
+    fn looks_like(&self, now: Now, kept: &Kept, look: &Outward) -> bool {
+        let Outward { epoch, primary, labels, dns, taints, cache } = look;
+        let Some(record) = &kept.record else { return *look == Outward::default() };
+        let serving = self.serving(kept);
+        let serving = serving.as_ref();
+        let mut count = 0;
+        let labelled = |(site, label): (&Site, Label)| {
+            count += 1;
+            labels.get(site) == Some(&label)
+        };
+        let tainted = |taints: &BTreeMap<Site, bool>| {
+            taints.len() == self.spec.sites.len()
+                && self.taints(kept).all(|(site, tainted)| taints.get(site) == Some(&tainted))
+        };
+        *epoch == record.epoch
+            && primary.as_ref() == serving
+            && dns.as_ref() == serving.map(|primary| &primary.site)
+            && self.labels(now, record, serving).all(labelled)
+            && count == labels.len()
+            && taints.is_some() == marks_taints(record, serving)
+            && taints.as_ref().is_none_or(tainted)
+            && *cache == self.cache_labels(kept)
+    }
+
+    /// The label of every site's pod but the primary's.
+    fn labels<'a>(
+        &'a self,
+        now: Now,
+        record: &'a Record,
+        serving: Option<&'a Member>,
+    ) -> impl Iterator<Item = (&'a Site, Label)> {
+        let revoked =
+            record.holder.as_ref().filter(|_| record.phase == Phase::Revoking).map(|holder| &holder.member.site);
+        let others = move |site: &&Site| serving.is_none_or(|primary| primary.site != **site);
+        let label = move |site: &Site| Label {
+            fenced: revoked == Some(site),
+            healthy: self.healthy(now, site, serving.is_some()),
+        };
+        self.spec.sites.iter().map(|spec| &spec.site).filter(others).map(move |site| (site, label(site)))
+    }
+
+    /// Each site, and whether its nodes carry the taint.
+    fn taints<'a>(&'a self, kept: &'a Kept) -> impl Iterator<Item = (&'a Site, bool)> {
+        self.spec.sites.iter().map(|spec| (&spec.site, kept.look(&spec.site).tainted))
     }
 
     /// Reachable, read-only, replicating, not too far behind. While nobody writes, a reachable read-only site keeps its
@@ -73,5 +115,62 @@ impl Group {
         let seen = self.seen.site(site)?;
         let said = seen.facts.as_ref()?.replica.as_ref()?.behind;
         said.or_else(|| seen.caught_up_at.map(|at| now.boot.since(at)))
+    }
+}
+
+/// Taints follow a primary that is confirmed; else they stay as they are.
+fn marks_taints(record: &Record, serving: Option<&Member>) -> bool {
+    record.phase == Phase::Stable && serving.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::group::command::{CacheLabels, Outward};
+    use crate::group::tests::running;
+    use crate::name::Site;
+    use crate::time::Millis;
+
+    /// What is compared without being built is the same as what would be built, field by field.
+    #[test]
+    fn the_outside_looks_as_wanted_or_it_is_seen_where_it_does_not() {
+        let mut stage = running(&["iad", "pdx", "fra"]);
+        stage.play(Millis::from_secs(10), |_| false);
+        let kept = stage.group.kept().expect("it is known what is stored");
+        let check = |name: &str, change: fn(&mut Outward), expect: bool| {
+            let mut look = stage.group.outward(stage.now, &kept);
+            assert!(look.primary.is_some() && look.taints.is_some() && look.labels.len() == 2, "{look:?}");
+            change(&mut look);
+            assert_eq!(stage.group.looks_like(stage.now, &kept, &look), expect, "{name}");
+        };
+        check("as wanted", |_| (), true);
+        check("an older epoch", |look| look.epoch -= 1, false);
+        check("no primary", |look| look.primary = None, false);
+        check("a label is missing", |look| drop(look.labels.pop_first()), false);
+        check(
+            "a label too many",
+            |look| {
+                let label = look.labels[&Site::new("pdx")];
+                look.labels.insert(Site::new("gone"), label);
+            },
+            false,
+        );
+        check("a label is another", |look| look.labels.values_mut().for_each(|label| label.fenced = true), false);
+        check("no name", |look| look.dns = None, false);
+        check("taints as they are", |look| look.taints = None, false);
+        check(
+            "a taint is another",
+            |look| look.taints.iter_mut().flat_map(|it| it.values_mut()).for_each(|it| *it = !*it),
+            false,
+        );
+        check(
+            "a taint too many",
+            |look| {
+                look.taints.iter_mut().for_each(|taints| {
+                    taints.insert(Site::new("gone"), false);
+                });
+            },
+            false,
+        );
+        check("a cache", |look| look.cache = Some(CacheLabels::default()), false);
     }
 }

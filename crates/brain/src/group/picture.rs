@@ -4,6 +4,7 @@ use super::seen::SiteSeen;
 use super::{Group, Kept, Notice, Step};
 use crate::name::{Instance, Member, Site};
 use crate::record::Record;
+use crate::site::Pair;
 use crate::time::{Millis, Now};
 use crate::topology::{self, Picture, SiteFacts, Verdict};
 use bloodraven_gtid::GtidSet;
@@ -27,13 +28,23 @@ impl Group {
             (None, Some(_)) => out.notices.push(Notice::AlertCleared),
             _ => {}
         }
-        if matches!(judgement.verdict, Verdict::Healthy { .. } | Verdict::Degraded { .. }) {
-            // The holder serves: nobody wishes for anything by hand.
-            for seen in self.seen.sites.values_mut() {
-                seen.opened_by_hand = false;
-            }
+        if let Verdict::Healthy { primary } | Verdict::Degraded { primary, .. } = &judgement.verdict {
+            self.forget_hands_beside(primary);
         }
         self.judged = Some(judgement);
+    }
+
+    /// The holder served after a hand had opened another site: that was no wish. A reading from before says nothing:
+    /// people close the old primary first, and open the new one a moment later.
+    fn forget_hands_beside(&mut self, primary: &Site) {
+        let holder =
+            self.seen.site(primary).filter(|seen| seen.facts.as_ref().is_some_and(|read| read.pair == Pair::OPEN));
+        let Some(served) = holder.map(|seen| seen.facts_begun) else { return };
+        for seen in self.seen.sites.values_mut() {
+            if seen.opened_by_hand.is_some_and(|since| since < served) {
+                seen.forget_hand();
+            }
+        }
     }
 
     fn site_facts(&self, now: Now, kept: &Kept) -> Vec<SiteFacts> {
@@ -53,7 +64,7 @@ impl Group {
                 open_strays: self.open_strays(now, lease, site, instance.as_ref()),
                 instance,
                 data_lost: seen.executed().is_some_and(|own| topology::data_lost(own, promotion, others)),
-                opened_by_hand: seen.opened_by_hand,
+                opened_by_hand: seen.opened_by_hand.is_some(),
                 fenced_by: word.and_then(|heard| heard.ack.fenced_by),
             })
         };

@@ -1,11 +1,11 @@
 //! What people see of a group at a glance: whether it is ready, what is wrong, what is under way. Made from the same
 //! state that decides, so it cannot say anything else.
 //!
-//! In: the leader as it is. Out: a [`Report`]; whoever writes status adds what only the hands know (write probe, semi-sync,
-//! a spec that was refused). Must not: decide.
+//! In: the leader as it is. Out: a [`Report`]; whoever writes status adds what only the hands know (write probe, a
+//! spec that was refused). Must not: decide.
 
 use super::kept::{ClonePhase, Kept, Recovery, UpdatePhase};
-use super::{Group, Obstacle, Stored};
+use super::{Group, Obstacle, Receipts, Stored};
 use crate::candidate::drain::{Applier, Receiver};
 use crate::name::{Member, Site};
 use crate::record::{Cause, Phase};
@@ -69,6 +69,8 @@ pub enum Degraded {
     ReplicationBroken,
     /// A replica is too far behind.
     ReplicationLagging,
+    /// Commits go through without a receipt, or wait for one that nobody can give.
+    SemiSyncInactive,
     /// A site does not answer while the primary writes.
     Alert,
 }
@@ -137,6 +139,9 @@ impl Group {
         found.extend(self.holder_behind(kept));
         for site in self.spec.names() {
             found.extend(self.replica_trouble(now, kept, &site));
+        }
+        if let Some((site, Receipts::Missing(because))) = self.receipts(now, kept) {
+            found.push((Degraded::SemiSyncInactive, format!("{site}: {because}")));
         }
         found
     }

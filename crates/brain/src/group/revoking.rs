@@ -99,7 +99,7 @@ impl Group {
     }
 
     fn wish(&self) -> Option<Site> {
-        let opened = |site: &Site| self.seen.site(site).is_some_and(|seen| seen.opened_by_hand);
+        let opened = |site: &Site| self.seen.site(site).is_some_and(|seen| seen.opened_by_hand.is_some());
         self.spec.sites.iter().map(|spec| &spec.site).find(|site| opened(site)).cloned()
     }
 
@@ -235,11 +235,12 @@ impl Group {
     }
 
     /// Candidates that answer, or may, and were not read, closed, since the proof was found. Each of them is read, or is
-    /// unreachable, before long.
+    /// unreachable, before long. One that lets nobody in is not waited for: nobody knows what it holds.
     fn unread_candidates(&self, since: Boot) -> Vec<Site> {
         let unread = |site: &Site| {
             self.seen.site(site).is_some_and(|seen| match seen.watch.state {
                 State::Unreachable => false,
+                _ if seen.watch.login_refused => false,
                 State::Unknown | State::Writable => true,
                 State::ReadOnly => seen.facts_begun < since || seen.watch.pair.is_none(),
             })

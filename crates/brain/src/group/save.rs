@@ -102,11 +102,12 @@ impl Group {
     }
 
     /// Stores the plan, unless it is what is stored already.
-    pub(super) fn save(&mut self, plan: Plan, out: &mut Step) {
+    pub(super) fn save(&mut self, now: Now, plan: Plan, out: &mut Step) {
         let Plan { kept, next, notices } = plan;
         let Some(next) = next.filter(|next| **next != *kept) else {
             return out.notices.extend(notices);
         };
+        self.ages.meet(kept.stamps().chain(next.stamps()), now);
         let id = SaveId(self.take_id());
         out.commands.push(Command::Save { id, kept: next.clone() });
         self.saving = Some(Saving { id, since: self.clock, next, notices });
@@ -156,6 +157,7 @@ impl Group {
                 self.push_soon(now.boot);
             }
         }
+        self.ages.meet(kept.stamps(), now);
         self.stored = Stored::Known(Arc::from(kept));
     }
 

@@ -1,5 +1,6 @@
 //! What this leader has seen and heard since its election. It dies with the leader.
 
+use super::accounts::Credentials;
 use super::input::CacheFacts;
 use super::input::{Estate, Facts, Requests, Shown, Word};
 use crate::authority::Evidence;
@@ -26,6 +27,8 @@ pub struct Seen {
     pub estate: Option<Estate>,
     /// Requests that stand on the group.
     pub requests: Requests,
+    /// Which credentials there are; none: not told yet.
+    pub credentials: Option<Credentials>,
     /// Older stores of a pod that reported a newer one: ended, and not written down yet.
     pub superseded: Vec<Member>,
     /// The last move, on the steady clock.
@@ -62,6 +65,8 @@ pub struct SiteSeen {
     pub following: u32,
     /// When it was last connected and caught up.
     pub caught_up_at: Option<Boot>,
+    /// Since when it waits for receipts and nobody is connected who gives any.
+    pub lonely_since: Option<Boot>,
     /// What its instances said last, directly or handed on.
     pub words: BTreeMap<Instance, Heard>,
     /// When a question that rode on an acknowledgement was last answered, and whether with the word to open.
@@ -70,12 +75,17 @@ pub struct SiteSeen {
     pub unanswered: Option<Question>,
     /// A push is on its way since.
     pub pushing: Option<Boot>,
+    /// The last push was refused, or did not arrive.
+    pub push_failed: bool,
     /// When the next push is due.
     pub push_due: Boot,
     /// Its drain in the present run of Revoking.
     pub drain: Option<DrainSeen>,
-    /// It was opened by hand; a request until the holder serves or the move has ended.
-    pub opened_by_hand: bool,
+    /// It was opened by hand, known since then; a request until the holder is seen to serve after that, or the move has
+    /// ended.
+    pub opened_by_hand: Option<Boot>,
+    /// That request is over, however long its sidecar goes on telling of it.
+    pub hand_is_over: bool,
     /// When the next reading may be asked for.
     pub read_due: Boot,
     /// When the next SQL fence may be sent.
@@ -116,6 +126,7 @@ impl Seen {
             sites: BTreeMap::new(),
             estate: None,
             requests: Requests::default(),
+            credentials: None,
             superseded: Vec::new(),
             last_failover: None,
             shown: None,
@@ -170,18 +181,35 @@ impl SiteSeen {
             facts_begun: Boot(0),
             following: 0,
             caught_up_at: None,
+            lonely_since: None,
             words: BTreeMap::new(),
             granted: None,
             unanswered: None,
             pushing: None,
+            push_failed: false,
             push_due: Boot(0),
             drain: None,
-            opened_by_hand: false,
+            opened_by_hand: None,
+            hand_is_over: false,
             read_due: Boot(0),
             fence_due: Boot(0),
             change: Attempt::default(),
             cache: None,
         }
+    }
+
+    /// Its sidecar says whether somebody opened it, and goes on saying so for a while: each opening is one wish.
+    pub(super) fn hear_of_hand(&mut self, told: bool, now: Boot) {
+        self.hand_is_over &= told;
+        if told && !self.hand_is_over {
+            self.opened_by_hand.get_or_insert(now);
+        }
+    }
+
+    /// The wish is fulfilled, or was none.
+    pub(super) fn forget_hand(&mut self) {
+        self.opened_by_hand = None;
+        self.hand_is_over = self.words.values().any(|heard| heard.ack.opened_by_hand);
     }
 
     /// The instance that speaks for the site now: the youngest that was heard within that time.
@@ -205,6 +233,9 @@ impl SiteSeen {
     pub(super) fn hear(&mut self, word: &Word, now: Boot) {
         let at = now - word.lay;
         let instance = &word.ack.from.instance;
+        // What was read of the life before says nothing of a new one.
+        let new_life = word.via.is_none() && !self.words.is_empty() && !self.words.contains_key(instance);
+        self.following = if new_life { 0 } else { self.following };
         let newer = self.words.get(instance).is_none_or(|heard| at >= heard.at);
         if newer {
             self.words.insert(instance.clone(), Heard { ack: word.ack.clone(), at, via: word.via.clone() });

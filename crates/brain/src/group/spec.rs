@@ -32,6 +32,8 @@ pub struct Spec {
     pub priorities: Vec<Site>,
     /// Above this lag a replica is alerted and sheds reads.
     pub max_lag: Millis,
+    /// What a commit waits for.
+    pub durability: Durability,
     /// Planned failover.
     pub planned: PlannedSpec,
     /// The cache, when there is one.
@@ -53,6 +55,18 @@ pub struct SiteSpec {
     pub site: Site,
     /// What it may become.
     pub role: Role,
+}
+
+/// `spec.replication.durability`: what a commit waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// For nobody else.
+    Async,
+    /// Until a primary-candidate has received it.
+    SemiSync {
+        /// So long; then the server goes on without. Zero: for ever. See [`Durability::semi_sync`].
+        timeout: Millis,
+    },
 }
 
 /// `spec.plannedFailover`.
@@ -97,6 +111,21 @@ pub struct Pause {
     pub reason: String,
     /// After this time the group is not paused any more.
     pub until: Option<Wall>,
+}
+
+impl Durability {
+    /// The largest wait that a server takes: as good as for ever.
+    const FOR_EVER: Millis = Millis(4_294_967_295);
+
+    /// A wait in one form: zero, or as long as a server can wait, is for ever.
+    pub const fn wait(timeout: Millis) -> Millis {
+        if timeout.0 >= Self::FOR_EVER.0 { Millis(0) } else { timeout }
+    }
+
+    /// Receipts, waited for so long; zero: for ever.
+    pub const fn semi_sync(timeout: Millis) -> Self {
+        Self::SemiSync { timeout: Self::wait(timeout) }
+    }
 }
 
 impl Spec {

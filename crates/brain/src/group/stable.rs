@@ -3,8 +3,10 @@
 use super::save::Plan;
 use super::{Group, Notice, Obstacle, Step};
 use crate::authority;
+use crate::candidate::Decision;
 use crate::cooldown::{self, Reach};
 use crate::record::{Cause, Record};
+use crate::rule::{Rule, holds};
 use crate::time::Now;
 use crate::topology::Verdict;
 
@@ -47,10 +49,17 @@ impl Group {
         }
     }
 
-    /// The holder is lost, and there is somebody to promote.
+    /// The holder is lost to this operator. It may well serve its clients: authority is taken from it only when somebody
+    /// else can get it, now or in a moment.
     fn fail_over(&mut self, now: Now, record: &Record, because: String, plan: &mut Plan) {
         if self.is_paused(now) {
             self.obstacle = Some(Obstacle::Paused);
+            return;
+        }
+        let Decision { chosen, refused } = self.choose(record, &plan.kept, None);
+        let soon = refused.iter().any(|(_, why)| why.passes_by_itself());
+        if !holds(Rule::SomebodyToMoveTo, chosen.is_some() || soon) {
+            self.obstacle = Some(Obstacle::NoCandidate(refused));
             return;
         }
         let last = self.seen.last_failover.as_ref();

@@ -82,9 +82,12 @@ impl Group {
         {
             match outcome {
                 Outcome::Failed(_) | Outcome::Refused(_) => seen.change.failed(now.boot),
-                Outcome::Ok | Outcome::Read(_) | Outcome::Sessions(_) | Outcome::Cloned | Outcome::Offset(_) => {
-                    seen.change.succeeded();
-                }
+                Outcome::Ok
+                | Outcome::Read(_)
+                | Outcome::Sessions(_)
+                | Outcome::Cloned
+                | Outcome::Logins(_)
+                | Outcome::Offset(_) => seen.change.succeeded(),
             }
         }
         Some(running)
@@ -96,10 +99,16 @@ impl Group {
     }
 
     /// A task ended without reading anything: whoever began it hears of it.
-    pub(super) fn task_ended(&mut self, now: Now, site: &Site, task: &Task, outcome: &Outcome) {
+    pub(super) fn task_ended(&mut self, now: Now, site: &Site, task: &Task, outcome: &Outcome, out: &mut Step) {
         match task {
             Task::Clone { .. } => self.clone_ended(now, site, outcome),
             Task::EndSessions => self.sessions_ended(now, site, outcome),
+            Task::SwitchSemiSync(_) => self.switch_ended(site, outcome),
+            Task::CheckLogins { version } => self.logins_checked(now, site, *version, outcome),
+            Task::SetPasswords { .. } | Task::DiscardPasswords { .. } => {
+                self.passwords_changed(now, site, task, outcome, out);
+            }
+            Task::RenewChannel { .. } => self.channel_renewed(site, outcome),
             Task::Cache(task) => self.cache_task_ended(now, site, task, outcome),
             // Level-triggered: what is missing is seen by the next reading.
             Task::Read

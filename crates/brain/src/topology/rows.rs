@@ -87,9 +87,12 @@ fn move_in_progress(picture: &Picture<'_>) -> Option<Verdict> {
     Some(Verdict::MoveInProgress { phase: record.phase, cause: record.cause, epoch: record.epoch })
 }
 
-/// Some site is still unknown.
+/// Some site is still unknown. Another one than the holder's that lets nobody in will stay so: it is not waited for.
 fn some_unknown(picture: &Picture<'_>) -> Option<Verdict> {
-    let unknown = picture.sites_in(State::Unknown);
+    let holder = picture.holder().map(|holder| &holder.site);
+    let waits = |facts: &&SiteFacts| !facts.watch.login_refused || Some(facts.site()) == holder || holder.is_none();
+    let unknown = picture.sites.iter().filter(|facts| facts.is(State::Unknown)).filter(waits);
+    let unknown: Vec<Site> = unknown.map(|facts| facts.site().clone()).collect();
     let shortcut = picture.record.is_none() && picture.fresh_and_empty;
     (!unknown.is_empty() && !shortcut).then_some(Verdict::Wait { unknown })
 }

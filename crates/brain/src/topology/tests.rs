@@ -31,6 +31,7 @@ fn facts(text: &str) -> (SiteFacts, bool) {
             "stray" => facts.open_strays.push(Instance::new(site.as_str(), "old")),
             "lost" => facts.data_lost = true,
             "hand" => facts.opened_by_hand = true,
+            "refuses" => facts.watch.login_refused = true,
             "by-others" => facts.fenced_by = Some(FencedBy::Others),
             "by-conflict" => facts.fenced_by = Some(FencedBy::Conflict),
             "by-boot" => facts.fenced_by = Some(FencedBy::Boot),
@@ -116,6 +117,16 @@ fn the_two_site_table() {
     for (sites, verdict) in rows {
         assert_eq!(judged("", sites).verdict.to_string(), verdict, "{sites}");
     }
+}
+
+#[test]
+fn a_site_that_lets_nobody_in_holds_nothing_up() {
+    check("", "a* unreachable | b read-only | c unknown refuses", "failover: a is unreachable, candidates b", "");
+    check("", "a* writable | b read-only | c dr unknown refuses", "healthy: a", "");
+    // Nothing is decided about the holder, nor without one, on a server that was never read.
+    check("", "a* unknown refuses | b read-only", "wait: a unknown", "");
+    check("no-record", "a unknown refuses | b read-only", "wait: a unknown", "");
+    check("", "a* unreachable | b unknown", "wait: b unknown", "");
 }
 
 #[test]

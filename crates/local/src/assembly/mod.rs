@@ -42,6 +42,10 @@ const SOCKET_NAME: usize = "/mysqld.sock.lock".len();
 /// How often readiness is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// How long what a killed playground had started may take to be gone: it is killed with it, but a server's memory and files
+/// have to be let go.
+const LAST_BREATH: Duration = Duration::from_secs(15);
+
 /// What went wrong with the local world.
 #[derive(Debug, Snafu)]
 pub enum Error {
@@ -165,7 +169,9 @@ pub enum Progress {
         /// Its version.
         version: String,
     },
-    /// The directory is ours.
+    /// The directory is ours, and whoever had it before is gone.
+    Taken,
+    /// Nothing runs in the directory any more.
     Directory {
         /// It has a group that is resumed.
         resumed: bool,
@@ -211,9 +217,11 @@ impl Local {
         files::private_folder(&options.dir)?;
         let owner =
             Lock::take(&options.dir.join("owner.lock"), Duration::ZERO).context(TakenSnafu { dir: &options.dir })?;
+        progress(Progress::Taken);
         let resumed = Store::exists(&options.dir)?;
         let (store, network) = if resumed { resume::reopen(&options)? } else { make(&options)? };
-        network.check_free(store.dir(), options.operators)?;
+        let patience = if resumed { LAST_BREATH } else { Duration::ZERO };
+        free_within(patience, || network.check_free(store.dir(), options.operators)).await?;
         bury(&store).await?;
         progress(Progress::Directory { resumed });
         let setup = setup(&options, &store, &network)?;
@@ -333,6 +341,21 @@ impl Local {
             Err(error) => error.to_string(),
         }
     }
+}
+
+/// Waits until every address is free; the last refusal, if one is not in time.
+async fn free_within(
+    patience: Duration,
+    mut check: impl FnMut() -> Result<(), network::Error>,
+) -> Result<(), network::Error> {
+    let mut every = interval(LOOK_EVERY);
+    let looking = async {
+        while check().is_err() {
+            every.tick().await;
+        }
+    };
+    let _ = timeout(patience, looking).await;
+    check()
 }
 
 /// Takes the supervisor out of its sharing, as soon as nobody else holds it.

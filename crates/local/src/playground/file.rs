@@ -70,10 +70,25 @@ pub(super) fn notice(
     })
 }
 
+/// A playground that was killed could not say so: what it left says "ready" until the next one has begun. Nothing there, or
+/// nothing that can be read: nothing to correct.
+pub(super) fn begin(dir: &Path) -> Result<(), files::Error> {
+    let mut notice = Notice::new(dir);
+    let left = files::read(&notice.path)?.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+    match left.filter(Value::is_object) {
+        Some(left) => notice.show(without_anybody(&left, State::Starting)),
+        None => Ok(()),
+    }
+}
+
 /// The same after everything has ended: nothing runs, and nobody writes.
 pub(super) fn ended(last: &Value) -> Value {
+    without_anybody(last, State::Stopping)
+}
+
+fn without_anybody(last: &Value, state: State) -> Value {
     let mut value = last.clone();
-    value["state"] = json!(State::Stopping);
+    value["state"] = json!(state);
     value["activeSite"] = json!("");
     value["operator"]["pid"] = Value::Null;
     for site in value["sites"].as_array_mut().into_iter().flatten() {
@@ -134,5 +149,21 @@ mod tests {
         let over = ended(&said);
         assert_eq!((&over["state"], &over["operator"]["pid"]), (&json!("stopping"), &Value::Null));
         assert_eq!(over["sites"][0]["mysqldPid"], Value::Null);
+    }
+
+    #[test]
+    fn what_a_killed_playground_left_is_corrected_and_what_is_no_notice_is_left_alone() {
+        let dir = crate::testing::Folder::new();
+        begin(dir.path()).unwrap();
+        assert!(!dir.path().join(NAME).exists());
+        let ready = notice(State::Ready, "iad", &status(), None, &("app".into(), "secret".into()));
+        Notice::new(dir.path()).show(ready).unwrap();
+        begin(dir.path()).unwrap();
+        let said: Value = serde_json::from_slice(&std::fs::read(dir.path().join(NAME)).unwrap()).unwrap();
+        assert_eq!((&said["state"], &said["activeSite"]), (&json!("starting"), &json!("")));
+        assert_eq!(said["sites"][0]["mysqldPid"], Value::Null);
+        std::fs::write(dir.path().join(NAME), "[1").unwrap();
+        begin(dir.path()).unwrap();
+        assert_eq!(std::fs::read(dir.path().join(NAME)).unwrap(), b"[1");
     }
 }

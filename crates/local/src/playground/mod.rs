@@ -157,7 +157,7 @@ pub async fn run(wanted: Wanted) -> Result<Option<Verdict>, Error> {
     let mut interrupt = signal(SignalKind::interrupt()).context(SignalsSnafu)?;
     let options = options(&wanted);
     let started = tokio::select! {
-        started = Local::start(options, |progress| say(wanted.headless, &progress)) => started?,
+        started = Local::start(options, |progress| begin(&wanted, &progress)) => started?,
         // What was started ends with the dropped start.
         _ = terminate.recv() => return Ok(None),
         _ = interrupt.recv() => return Ok(None),
@@ -192,8 +192,19 @@ pub async fn run(wanted: Wanted) -> Result<Option<Verdict>, Error> {
     ended.map(|()| played)
 }
 
+/// What a start has come to is told; what an earlier playground left to be read is corrected as soon as it is ours.
+fn begin(wanted: &Wanted, progress: &Progress) {
+    if *progress == Progress::Taken
+        && let Err(error) = file::begin(&wanted.dir)
+    {
+        tracing::warn!(%error, "playground.json still tells of an earlier playground");
+    }
+    say(wanted.headless, progress);
+}
+
 fn say(headless: bool, progress: &Progress) {
     let message = match progress {
+        Progress::Taken => "the directory is ours".to_owned(),
         Progress::Server { version } => format!("MySQL {version}"),
         Progress::Directory { resumed: true } => "the group that is there is resumed".to_owned(),
         Progress::Directory { resumed: false } => "a new group".to_owned(),
@@ -231,7 +242,7 @@ fn options(wanted: &Wanted) -> Options {
 
 /// What a script changes in the spec.
 fn spec(setup: &script::Setup) -> Value {
-    let script::Setup { lease, poll, threshold, cooldown, .. } = *setup;
+    let script::Setup { lease, poll, threshold, cooldown, semi_sync, .. } = *setup;
     let text = |time: Duration| format!("{}ms", time.as_millis());
     let mut spec = json!({});
     if let Some(lease) = lease {
@@ -247,6 +258,9 @@ fn spec(setup: &script::Setup) -> Value {
     }
     if let Some(cooldown) = cooldown {
         spec["failoverCooldown"] = json!(text(cooldown));
+    }
+    if let Some(wait) = semi_sync {
+        spec["replication"] = json!({ "durability": "SemiSync", "semiSyncTimeout": text(wait) });
     }
     spec
 }

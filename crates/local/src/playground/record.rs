@@ -27,11 +27,21 @@ pub(super) struct Told {
 pub(super) struct ToldSite {
     pub(super) name: String,
     pub(super) state: String,
+    /// The life of the site that was heard last, `<pod>/<store>`.
+    pub(super) instance: String,
     pub(super) following: bool,
     pub(super) lag: Option<u64>,
     pub(super) divergent: u64,
     pub(super) divergent_set: GtidSet,
     pub(super) clone: Option<String>,
+}
+
+impl ToldSite {
+    /// It follows, and what follows is the pod that runs now; none: no pod is known.
+    pub(super) fn follows_as(&self, pod: Option<&str>) -> bool {
+        let heard = self.instance.split('/').next().unwrap_or_default();
+        self.following && pod.is_none_or(|pod| pod == heard)
+    }
 }
 
 /// Reads both copies of the record, the higher epoch wins, and the rest of the status.
@@ -100,6 +110,7 @@ fn site(site: &Value) -> ToldSite {
     ToldSite {
         name: text(site, "name"),
         state: text(site, "state"),
+        instance: text(site, "instance"),
         following: site["replicating"].as_bool() == Some(true),
         lag: site["secondsBehindSource"].as_u64(),
         divergent: site["divergentTransactionCount"].as_u64().unwrap_or(0),
@@ -156,6 +167,14 @@ mod tests {
             (Some(3), 2, true, Some("Cloning"))
         );
         assert_eq!(told.alert.as_deref(), Some("iad is silent"));
+    }
+
+    #[test]
+    fn what_is_told_of_an_earlier_pod_says_nothing_of_the_present_one() {
+        let told = site(&json!({"name": "iad", "replicating": true, "instance": "p1/s1"}));
+        assert!(told.follows_as(Some("p1")) && told.follows_as(None));
+        assert!(!told.follows_as(Some("p2")), "its predecessor followed");
+        assert!(!site(&json!({"name": "iad", "instance": "p1/s1"})).follows_as(Some("p1")));
     }
 
     #[test]

@@ -37,10 +37,12 @@ impl Stage for Scene {
             picture.planned = None;
         }
         picture.degraded.clone_from(&model.told.degraded);
+        let running = self.local.status().map(|status| status.sites).unwrap_or_default();
         for site in &mut picture.sites {
             if let Some(told) = model.told.sites.iter().find(|told| told.name == site.name) {
                 site.state.clone_from(&told.state);
-                site.following = told.following;
+                let pod = running.iter().find(|one| one.name == site.name).and_then(|one| one.state.pod.as_deref());
+                site.following = told.follows_as(pod);
                 site.divergent = told.divergent;
             }
         }

@@ -8,7 +8,7 @@ use super::{Expect, What};
 
 pub(super) fn expect(words: &mut Words<'_>) -> Result<What, String> {
     let expect = match words
-        .next("primary, no-primary, failovers, site, divergence, degraded, proof, planned, ledger or gap")?
+        .next("primary, no-primary, failovers, site, divergence, degraded, healthy, proof, planned, ledger or gap")?
     {
         "primary" if words.takes("not") => Expect::PrimaryNot(words.site()?),
         "primary" => Expect::Primary(words.site()?),
@@ -17,6 +17,7 @@ pub(super) fn expect(words: &mut Words<'_>) -> Result<What, String> {
         "site" => site(words)?,
         "divergence" => words.exactly("exact").map(|()| Expect::DivergenceExact)?,
         "degraded" => Expect::Degraded(words.next("a reason")?.to_owned()),
+        "healthy" => Expect::Degraded(String::new()),
         "proof" => proof(words)?,
         "planned" => {
             let ending = match words.next("succeeded or failed")? {
@@ -27,14 +28,18 @@ pub(super) fn expect(words: &mut Words<'_>) -> Result<What, String> {
             let reason = if words.takes("because") { Some(words.next("a reason")?.to_owned()) } else { None };
             Expect::Planned(ending.to_owned(), reason)
         }
-        "ledger" => words.exactly("clean").map(|()| Expect::LedgerClean)?,
+        "ledger" => match words.next("clean or whole")? {
+            "clean" => Expect::LedgerClean,
+            "whole" => Expect::LedgerWhole,
+            other => return Err(format!("a ledger is clean or whole, not `{other}`")),
+        },
         "gap" => {
             words.exactly("under")?;
             Expect::GapUnder(words.time()?)
         }
         other => {
             return Err(format!(
-                "`{other}` cannot be expected; write primary <site>, no-primary, failovers <n>, site <site> following, divergence exact, degraded <reason>, proof <kind>, planned succeeded, ledger clean or gap under <time>"
+                "`{other}` cannot be expected; write primary <site>, no-primary, failovers <n>, site <site> following, divergence exact, degraded <reason>, healthy, proof <kind>, planned succeeded, ledger clean, ledger whole or gap under <time>"
             ));
         }
     };

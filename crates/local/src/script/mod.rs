@@ -112,6 +112,8 @@ pub struct Setup {
     pub threshold: Option<usize>,
     /// `spec.failoverCooldown`.
     pub cooldown: Option<Duration>,
+    /// `spec.replication.durability: SemiSync`, with this `semiSyncTimeout`.
+    pub semi_sync: Option<Duration>,
 }
 
 /// A site that somebody wants.
@@ -222,7 +224,7 @@ pub enum Expect {
     Divergent(String, Option<u64>),
     /// Every divergence report lists exactly what its server has and the primary's lacks.
     DivergenceExact,
-    /// The group says that it suffers from that.
+    /// The group says that it suffers from that; empty: from nothing.
     Degraded(String),
     /// The last move began with that proof that the holder before had let go.
     Proof(String),
@@ -230,6 +232,8 @@ pub enum Expect {
     Planned(String, Option<String>),
     /// The ledger owes nothing.
     LedgerClean,
+    /// The same, and no acknowledged write was given up either: all are on the primary.
+    LedgerWhole,
     /// The longest silence since the last deed was shorter.
     GapUnder(Duration),
 }

@@ -14,6 +14,9 @@ pub(super) const WITHIN: Duration = Duration::from_secs(90);
 /// First start of every server, and copies.
 const READY: Duration = Duration::from_mins(5);
 
+/// `semiSyncTimeout`, when a script does not name one: the API's own.
+const SEMI_SYNC: Duration = Duration::from_secs(10);
+
 /// Reads a script. `sites` are the group's unless the file says otherwise.
 pub fn parse(text: &str, sites: &[SiteWish]) -> Result<Script, Wrong> {
     let mut reader = Reader {
@@ -120,6 +123,7 @@ impl Reader {
             "poll" => setup.poll = Some(words.time()?),
             "threshold" => setup.threshold = Some(words.within("a number of polls", 1, 100)?),
             "cooldown" => setup.cooldown = Some(words.time()?),
+            "semi-sync" => setup.semi_sync = Some(words.optional_time()?.unwrap_or(SEMI_SYNC)),
             // Every run here has its own chance, its own latency, and begins with an empty group.
             "seed" | "latency" => _ = words.rest(),
             "fresh" => {}

@@ -190,7 +190,8 @@ async fn perform(step: &Step, stage: &impl Stage, course: &mut Course) -> Result
         }
         What::WaitSettled(within) => await_true(stage, *within, settled).await,
         What::WaitAttached(within) => await_true(stage, *within, attached).await,
-        What::Expect(Expect::LedgerClean, within) => await_clean(stage, *within).await,
+        What::Expect(Expect::LedgerClean, within) => await_clean(stage, *within, false).await,
+        What::Expect(Expect::LedgerWhole, within) => await_clean(stage, *within, true).await,
         What::Expect(Expect::DivergenceExact, within) => await_answer(stage, *within, || stage.divergence()).await,
         What::Expect(Expect::Closed(site), within) => await_answer(stage, *within, || stage.closed(site)).await,
         What::Expect(expect, within) => await_true(stage, *within, |seen| check(expect, seen, course.moves)).await,
@@ -241,11 +242,14 @@ async fn remains_true(stage: &impl Stage, time: Duration, expect: &Expect, moves
 }
 
 /// The ledger may owe something while a site is being brought back; in the end it may not.
-async fn await_clean(stage: &impl Stage, within: Duration) -> Result<(), String> {
+async fn await_clean(stage: &impl Stage, within: Duration, whole: bool) -> Result<(), String> {
     let until = Instant::now() + within;
     loop {
         interrupted(stage)?;
         let verdict = stage.audit().await;
+        if verdict.is_clean() && whole && verdict.reported > 0 {
+            return Err(format!("{} acknowledged writes were given up: {verdict}", verdict.reported));
+        }
         if verdict.is_clean() {
             return Ok(());
         }
@@ -333,7 +337,9 @@ fn check(expect: &Expect, seen: &Seen, before: usize) -> Result<(), String> {
         }
         Expect::GapUnder(bound) => (seen.gap < *bound, format!("a gap of {} ms", seen.gap.as_millis())),
         // Asked of the ledger and of the servers themselves.
-        Expect::LedgerClean | Expect::DivergenceExact | Expect::Closed(_) => (true, String::new()),
+        Expect::LedgerClean | Expect::LedgerWhole | Expect::DivergenceExact | Expect::Closed(_) => {
+            (true, String::new())
+        }
     };
     if holds { Ok(()) } else { Err(instead) }
 }

@@ -138,7 +138,7 @@ fn what_is_wrong_is_refused_with_its_line_and_reason() {
         ("load maybe", "line 1: the load is `on` or `off`, not `maybe`"),
         ("at 5s clock iad 7", "line 1: `clock` happens in the simulator only (bloodraven simulate --scenario)"),
         ("eat iad", "line 1: `eat` is not known; a line is a step, a fault, or `at <time> <fault>`"),
-        ("expect ledger dirty", "line 1: expected `clean`, found `dirty`"),
+        ("expect ledger dirty", "line 1: a ledger is clean or whole, not `dirty`"),
         ("expect site iad happy", "line 1: a site is following, closed, unreachable or divergent, not `happy`"),
         ("expect divergence none", "line 1: expected `exact`, found `none`"),
         ("expect site iad divergent many", "line 1: `many` is too much"),

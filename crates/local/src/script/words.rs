@@ -67,6 +67,11 @@ impl<'a> Words<'a> {
         time(self.next("a time such as 12.5s or 300ms")?)
     }
 
+    /// The time that is left in the line, if there is one.
+    pub(super) fn optional_time(&mut self) -> Result<Option<Duration>, String> {
+        self.left.next().map(time).transpose()
+    }
+
     pub(super) fn site(&mut self) -> Result<String, String> {
         let word = self.next("a site")?;
         self.site_named(word)

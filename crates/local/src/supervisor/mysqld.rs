@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use bloodraven_api::GoDuration;
 use bloodraven_blueprint::objects::conf;
 use snafu::{ResultExt as _, Snafu, ensure};
 use tokio::time::timeout;
@@ -133,7 +134,7 @@ pub(super) fn configuration(
     files: &ServerFiles,
     ip: Ipv4Addr,
     server_id: u32,
-    semi_sync: bool,
+    semi_sync: Option<GoDuration>,
     own: &BTreeMap<String, String>,
 ) -> String {
     let below = |folder: &Path, name: &str| folder.join(name).display().to_string();
@@ -158,10 +159,11 @@ pub(super) fn configuration(
         ]
         .map(|(key, value)| (key.to_owned(), value)),
     );
+    let semi_sync = semi_sync.map(conf::semi_sync);
+    all.extend(semi_sync.iter().flatten().map(|(key, value)| ((*key).to_owned(), value.clone())));
     let mut text = String::from("# Made at each start of a pod; changes belong into spec.mysqlConf.\n[mysqld]\n");
-    let plugins: &[&str] =
-        if semi_sync { &["mysql_clone.so", "semisync_source.so", "semisync_replica.so"] } else { &["mysql_clone.so"] };
-    for plugin in plugins {
+    let plugins = conf::SEMI_SYNC_PLUGINS.iter().filter(|_| semi_sync.is_some());
+    for plugin in ["mysql_clone.so"].iter().chain(plugins) {
         let _ = writeln!(text, "plugin-load-add={plugin}");
     }
     for (key, value) in all {
@@ -221,7 +223,7 @@ mod tests {
         let files = ServerFiles { data: "/s/data".into(), run: "/s/run".into() };
         let own = [("gtid_mode", "OFF"), ("max_connections", "20"), ("read_buffer_size", "1M")];
         let own = own.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-        let text = configuration(&files, Ipv4Addr::new(127, 1, 2, 11), 7, true, &own);
+        let text = configuration(&files, Ipv4Addr::new(127, 1, 2, 11), 7, Some(GoDuration::from_secs(5)), &own);
         let lines: Vec<&str> = text.lines().collect();
         for line in [
             "gtid-mode=ON",
@@ -232,6 +234,8 @@ mod tests {
             "log-bin=/s/data/mysql-bin",
             "skip-name-resolve",
             "plugin-load-add=semisync_source.so",
+            "loose-rpl-semi-sync-source-enabled=ON",
+            "loose-rpl-semi-sync-source-timeout=5000",
         ] {
             assert_eq!(lines.iter().filter(|it| **it == line).count(), 1, "{line}\n{text}");
         }

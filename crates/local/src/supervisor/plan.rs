@@ -9,6 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use bloodraven_api::GoDuration;
+use bloodraven_api::group::{Durability, ReplicationSpec};
 use bloodraven_blueprint::objects::server_ids;
 use serde_json::Value;
 use snafu::{OptionExt as _, ResultExt as _};
@@ -64,8 +66,7 @@ impl Plan {
         let files = ServerFiles { data: self.data(), run: self.run.clone() };
         let names: Vec<String> = object.sites().into_iter().map(|(name, _)| name).collect();
         let server_id = server_id(object.name(), site, &names);
-        let semi_sync = object.text("/spec/replication/durability") == "SemiSync";
-        let text = configuration(&files, ip, server_id, semi_sync, &own_settings(&object));
+        let text = configuration(&files, ip, server_id, semi_sync(&object), &own_settings(&object));
         files::replace(&self.my_cnf(), text.as_bytes()).context(FileSnafu { site })?;
         let peer_check = object.text("/spec/sidecar/peerCheckInterval");
         Ok(Prepared {
@@ -220,6 +221,13 @@ fn own_settings(object: &Object) -> BTreeMap<String, String> {
     let fields = object.value.pointer("/spec/mysqlConf").and_then(Value::as_object);
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
     fields.into_iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect()
+}
+
+/// How long a commit waits for a receipt, where it does.
+fn semi_sync(object: &Object) -> Option<GoDuration> {
+    let said = object.value.pointer("/spec/replication").cloned();
+    let replication: ReplicationSpec = said.and_then(|said| serde_json::from_value(said).ok()).unwrap_or_default();
+    (replication.durability == Durability::SemiSync).then_some(replication.semi_sync_timeout)
 }
 
 /// A digest of what makes a pod's server what it is; a pod with another one is not what the spec wants.

@@ -242,11 +242,14 @@ async fn an_operator_keeps_its_name_through_kills_and_pauses() {
     within("start", rig.supervisor.start_operator(0)).await.unwrap();
     let first = state().pid.unwrap();
     let uid = Operators::read(&rig.store).unwrap().unwrap().uids[0].clone();
-    assert!(proc::is_member(first, POD_VARIABLE, &uid));
+    // A program that has just begun has no environment to show for a moment.
+    let bears_its_name = async |pid| until("it bears its name", || is_named(pid, &uid)).await;
+    bears_its_name(first).await;
     within("kill", rig.supervisor.kill_operator(0)).await.unwrap();
     until("it is started again", || (state().starts == 2 && state().pid.is_some()).then_some(())).await;
     let second = state().pid.unwrap();
-    assert!(second != first && proc::is_member(second, POD_VARIABLE, &uid));
+    assert_ne!(second, first);
+    bears_its_name(second).await;
     within("pause", rig.supervisor.pause_operator(0)).await.unwrap();
     assert_eq!(proc::stat(second).map(|it| it.state), Some('T'));
     let _free = rig.store.lock().unwrap();
@@ -256,6 +259,10 @@ async fn an_operator_keeps_its_name_through_kills_and_pauses() {
     within("start", rig.supervisor.start_operator(0)).await.unwrap();
     within("stop", rig.supervisor.stop_operator(0)).await.unwrap();
     assert_eq!((state().pid, state().starts), (None, 3));
+}
+
+fn is_named(pid: u32, uid: &str) -> Option<()> {
+    proc::is_member(pid, POD_VARIABLE, uid).then_some(())
 }
 
 /// Tells a copy of this test program in which folder to supervise until it is killed.

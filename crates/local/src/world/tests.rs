@@ -198,7 +198,8 @@ async fn secrets_are_whole_or_the_missing_part_is_named() {
     let secrets = rig.world.secrets(&rig.group).await.unwrap();
     assert_eq!(secrets.operator.user, "bloodraven");
     assert_eq!(secrets.replication.unwrap().user, "replication");
-    assert_eq!((secrets.spared, secrets.tls), (vec!["monitor".to_owned(), "backup".to_owned()], None));
+    let others: Vec<&str> = secrets.others.values().map(|account| account.user.as_str()).collect();
+    assert_eq!((others, secrets.tls), (vec!["app", "readonly", "monitor", "backup"], None));
     std::fs::write(rig.store.key_file(), b"short").unwrap();
     let error = rig.world.secrets(&rig.group).await.unwrap_err().to_string();
     assert!(error.contains("hmac.key") && error.contains("32 bytes"), "{error}");

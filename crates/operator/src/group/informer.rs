@@ -4,11 +4,13 @@
 //! take a failed reading for an empty one.
 
 use super::leader::ToLeader;
+use super::secrets::Known;
 use super::{Common, STORE_BOUND, Shared};
 use crate::servers::{Server, Servers};
 use crate::tasks::rest;
 use crate::world::{Addresses, Secrets, World};
 use bloodraven_brain::group::Input;
+use bloodraven_brain::group::accounts::AccountRole;
 use bloodraven_brain::name::Site;
 use bloodraven_brain::time::Millis;
 use std::collections::BTreeMap;
@@ -70,16 +72,20 @@ pub(super) async fn inform<W: World, S: Servers>(
 }
 
 /// That site's server, if its address and an account are known.
-pub(super) fn server(site: &Site, network: &Network, secrets: Option<&Secrets>) -> Option<Server> {
-    let (addresses, secrets) = (network.as_ref()?.get(site)?, secrets?);
-    let Secrets { operator, replication, spared, keys: _, tls } = secrets;
+pub(super) fn server(site: &Site, network: &Network, known: Option<&Known>) -> Option<Server> {
+    let (addresses, known) = (network.as_ref()?.get(site)?, known?);
+    let Secrets { operator, replication, others, missing: _, keys: _, tls } = &known.now;
+    let spared = [AccountRole::Monitor, AccountRole::Backup].iter().filter_map(|role| others.get(role));
     Some(Server {
         site: site.clone(),
         admin: addresses.admin.clone(),
         peers: addresses.peers.clone(),
         operator: operator.clone(),
+        earlier: known.earlier.clone(),
         replication: replication.clone(),
-        spared: spared.clone(),
+        spared: spared.map(|account| account.user.clone()).collect(),
+        others: others.clone(),
+        version: known.version,
         tls: tls.clone(),
     })
 }

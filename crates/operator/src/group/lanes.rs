@@ -63,8 +63,9 @@ pub(super) struct Lanes {
     read: mpsc::Sender<Job>,
     fence: mpsc::Sender<Job>,
     change: mpsc::Sender<Job>,
+    accounts: mpsc::Sender<Job>,
     cache: mpsc::Sender<Job>,
-    _tasks: [Owned; 4],
+    _tasks: [Owned; 5],
 }
 
 impl Lanes {
@@ -83,8 +84,9 @@ impl Lanes {
             let task = own(work(common, shared, place, inbox.clone(), taken));
             (jobs, task)
         };
-        let ((read, one), (fence, two), (change, three), (cache, four)) = (lane(), lane(), lane(), lane());
-        Self { read, fence, change, cache, _tasks: [one, two, three, four] }
+        let ((read, one), (fence, two), (change, three)) = (lane(), lane(), lane());
+        let ((accounts, four), (cache, five)) = (lane(), lane());
+        Self { read, fence, change, accounts, cache, _tasks: [one, two, three, four, five] }
     }
 
     /// Puts a task into its lane. Comes back when there is no room.
@@ -93,6 +95,7 @@ impl Lanes {
             Lane::Read => &self.read,
             Lane::Fence => &self.fence,
             Lane::Change => &self.change,
+            Lane::Accounts => &self.accounts,
             Lane::Cache => &self.cache,
         };
         lane.try_send(job).map_err(|error| match error {
@@ -137,8 +140,13 @@ async fn one<W: World, S: Servers>(
         return Outcome::Failed("caches are not built yet".to_owned());
     }
     let site = &place.site;
-    let (network, secrets) = (place.network.borrow().clone(), shared.secrets.borrow().clone());
-    let Some(server) = informer::server(site, &network, secrets.as_deref()) else {
+    if let Task::SetPasswords { epoch, .. } | Task::DiscardPasswords { epoch, .. } = task
+        && *epoch != place.epoch.load(Ordering::SeqCst)
+    {
+        return Outcome::Failed("authority has changed since it was asked for".to_owned());
+    }
+    let (network, known) = (place.network.borrow().clone(), shared.secrets.borrow().clone());
+    let Some(server) = informer::server(site, &network, known.as_deref()) else {
         return Outcome::Failed(format!("{site} has no address or no account yet"));
     };
     let left = || until.saturating_duration_since(Instant::now());
@@ -175,7 +183,7 @@ async fn one<W: World, S: Servers>(
 /// The way to the site's sidecar.
 fn line<W: World, S: Servers>(common: &Common<W, S>, shared: &Shared, place: &Place) -> Option<Line> {
     let at = place.network.borrow().as_ref()?.get(&place.site)?.sidecar.clone();
-    let keys = shared.secrets.borrow().as_ref()?.keys.clone();
+    let keys = shared.secrets.borrow().as_ref()?.now.keys.clone();
     let observed = common.world.now().wall;
     let (client, site, group) = (common.client.clone(), place.site.clone(), shared.uid.clone());
     // No question rides on what is said here.

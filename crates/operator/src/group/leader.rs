@@ -25,6 +25,7 @@ use bloodraven_blueprint::report::Beside;
 use bloodraven_blueprint::requests;
 use bloodraven_brain::authority::Answer;
 use bloodraven_brain::fence::ReplyId;
+use bloodraven_brain::group::accounts::Credentials;
 use bloodraven_brain::group::input::{Saved, Saw};
 use bloodraven_brain::group::{Command, Group, Input, Outward, WorkId};
 use bloodraven_brain::message::{Question, QuestionId};
@@ -174,6 +175,7 @@ impl<W: World, S: Servers> Leader<W, S> {
         self.tend_sites();
         self.feed(Input::Leads(Some(self.reign.until)));
         self.take_object(&Arc::clone(&told.borrow_and_update()));
+        self.take_credentials();
         self.shared.reign(self.inbox.clone());
         loop {
             self.beat.beat();
@@ -275,7 +277,16 @@ impl<W: World, S: Servers> Leader<W, S> {
     /// The secrets are others; whether there is a replication account is part of the spec.
     fn take_secrets(&mut self, object: &Object) {
         self.take_object(object);
-        self.feed(Input::CredentialsChanged);
+        self.take_credentials();
+    }
+
+    /// Which they are, never what they say.
+    fn take_credentials(&mut self) {
+        let version = self.shared.secrets.borrow().as_ref().map(|known| known.version);
+        let spread = u64::try_from(self.common.world.secrets_spread().as_millis()).unwrap_or(u64::MAX);
+        if let Some(version) = version {
+            self.feed(Input::CredentialsChanged(Credentials { version, spread: Millis(spread) }));
+        }
     }
 
     /// Every declared site has hands, and no other.
@@ -394,7 +405,7 @@ impl<W: World, S: Servers> Leader<W, S> {
             site: to,
             at: addresses.sidecar,
             group: self.shared.uid.clone(),
-            keys: secrets.keys.clone(),
+            keys: secrets.now.keys.clone(),
             id,
             observed: self.common.world.now().wall,
         };

@@ -32,8 +32,9 @@ use crate::http::replay::Replay;
 use crate::object::Object;
 use crate::servers::Servers;
 use crate::tasks::{again_after_panics, own};
-use crate::world::{Event, GroupId, Secrets, World};
+use crate::world::{Event, GroupId, World};
 use bloodraven_wire::GroupUid;
+use secrets::Known;
 use serde_json::Value;
 use spec::Valid;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -67,7 +68,7 @@ pub(crate) struct Shared {
     pub(crate) id: GroupId,
     pub(crate) uid: GroupUid,
     pub(crate) told: watch::Receiver<Arc<Object>>,
-    pub(crate) secrets: watch::Sender<Option<Arc<Secrets>>>,
+    pub(crate) secrets: watch::Sender<Option<Arc<Known>>>,
     /// Somebody was refused: read the secrets again.
     pub(crate) reread: Notify,
     /// The last spec that could be taken.
@@ -217,7 +218,7 @@ impl Shared {
             return None;
         }
         let mut valid = lock(&self.valid);
-        let replication = self.secrets.borrow().as_ref().is_some_and(|secrets| secrets.replication.is_some());
+        let replication = self.secrets.borrow().as_ref().is_some_and(|known| known.now.replication.is_some());
         let now = common.world.now();
         let refused = match spec::read(&object, valid.as_deref(), now.wall, replication) {
             Ok(read) => {

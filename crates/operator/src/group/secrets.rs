@@ -1,12 +1,14 @@
 //! A group's secrets, read again every 30 s and after a refused login; at first, whenever something changed.
 //!
-//! In: the world's secrets. Out: the last ones that were complete, and word of a change. Must not: forget what it knew
-//! because a reading failed, or the key that was in force before the present one.
+//! In: the world's secrets. Out: the last ones that were complete, which they are, and who logged in before; word of a
+//! change. Must not: forget what it knew because a reading failed, the key that was in force before the present one, or an
+//! account that some server may still ask for; take what no server would.
 
 use super::{Common, STORE_BOUND, Shared};
 use crate::servers::Servers;
 use crate::tasks::rest;
-use crate::world::{MissingSecret, Secrets, World};
+use crate::world::{Account, MissingSecret, Secrets, World};
+use bloodraven_brain::group::accounts::{AccountRole, CredentialsVersion};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -17,6 +19,30 @@ const AGAIN: Duration = Duration::from_secs(30);
 /// With a reason: many logins may be refused at once.
 const SOON: Duration = Duration::from_secs(1);
 
+/// So many accounts of before are tried where a login is refused: a Secret may change again before the first change has
+/// reached every server.
+const EARLIER: usize = 4;
+
+/// As the keeper has it: neither reads more of a file.
+const LONGEST_PASSWORD: usize = 1024;
+
+/// The server's own bound for what a channel logs in with.
+const LONGEST_OF_A_CHANNEL: usize = 32;
+
+/// The server's own bound.
+const LONGEST_USER: usize = 32;
+
+/// What is known of a group's secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// As last read.
+    pub(crate) now: Secrets,
+    /// Which accounts and passwords these are.
+    pub(crate) version: CredentialsVersion,
+    /// Who logged in before, the last one first.
+    pub(crate) earlier: Vec<Account>,
+}
+
 /// Runs as long as the group is attended to.
 pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared: Arc<Shared>) {
     let mut changes = common.world.changes_of(&shared.id);
@@ -26,10 +52,11 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
             Ok(read) => read,
             Err(_) => Err(MissingSecret::Unread { because: "no answer within 5 s".to_owned() }),
         };
-        let now_missing = match read {
+        let now_missing = match read.and_then(usable) {
             Ok(secrets) => {
-                take(&shared, secrets);
-                None
+                let missing = secrets.missing.clone();
+                shared.secrets.send_if_modified(|known| take(known, secrets));
+                missing
             }
             Err(because) => Some(because),
         };
@@ -49,20 +76,170 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
     }
 }
 
-fn take(shared: &Shared, mut read: Secrets) {
-    shared.secrets.send_if_modified(|known| {
-        if let Some(known) = known {
-            // Others may still sign with the key that was in force until now.
-            if read.keys.previous.is_none() && known.keys.current != read.keys.current {
-                read.keys.previous = Some(known.keys.current.clone());
-            } else if read.keys.previous.is_none() {
-                read.keys.previous.clone_from(&known.keys.previous);
-            }
+/// Returns whether something is new.
+fn take(known: &mut Option<Arc<Known>>, mut read: Secrets) -> bool {
+    let Some(before) = known.as_deref() else {
+        *known = Some(Arc::new(Known { now: read, version: CredentialsVersion(1), earlier: Vec::new() }));
+        return true;
+    };
+    // Others may still sign with the key that was in force until now.
+    if read.keys.previous.is_none() && before.now.keys.current != read.keys.current {
+        read.keys.previous = Some(before.now.keys.current.clone());
+    } else if read.keys.previous.is_none() {
+        read.keys.previous.clone_from(&before.now.keys.previous);
+    }
+    if before.now == read {
+        return false;
+    }
+    let accounts = |secrets: &Secrets| (secrets.operator.clone(), secrets.replication.clone(), secrets.others.clone());
+    let others = accounts(&before.now) != accounts(&read);
+    let version = CredentialsVersion(before.version.0 + u64::from(others));
+    let mut earlier = before.earlier.clone();
+    if before.now.operator != read.operator {
+        earlier.insert(0, before.now.operator.clone());
+    }
+    earlier.retain(|account| *account != read.operator);
+    earlier.truncate(EARLIER);
+    *known = Some(Arc::new(Known { now: read, version, earlier }));
+    true
+}
+
+/// What no server takes is not tried: it would be set on one, and refused by another. Without the operator's account or that
+/// of replication nothing is taken; any other is left out.
+fn usable(mut read: Secrets) -> Result<Secrets, MissingSecret> {
+    let unusable = |role: AccountRole, because: &'static str| MissingSecret::Unusable { role, because };
+    check(AccountRole::Operator, &read.operator).map_err(|because| unusable(AccountRole::Operator, because))?;
+    let mut users = vec![read.operator.user.clone()];
+    if let Some(account) = &read.replication {
+        let role = AccountRole::Replication;
+        check(role, account).and_then(|()| is_new(&users, account)).map_err(|because| unusable(role, because))?;
+        users.push(account.user.clone());
+    }
+    let mut missing = read.missing.take();
+    read.others.retain(|role, account| match check(*role, account).and_then(|()| is_new(&users, account)) {
+        Ok(()) => {
+            users.push(account.user.clone());
+            true
         }
-        if known.as_deref() == Some(&read) {
-            return false;
+        Err(because) => {
+            missing.get_or_insert(unusable(*role, because));
+            false
         }
-        *known = Some(Arc::new(read));
-        true
     });
+    Ok(Secrets { missing, ..read })
+}
+
+fn check(role: AccountRole, account: &Account) -> Result<(), &'static str> {
+    let Account { user, password } = account;
+    if user == "root" || user == "bloodraven_opener" || user.starts_with("mysql.") {
+        return Err("its user belongs to the server; choose another name");
+    }
+    if user.is_empty() || user.chars().count() > LONGEST_USER {
+        return Err("its user has no name, or one of more than 32 signs; choose a shorter one");
+    }
+    if password.is_empty() || password.len() > LONGEST_PASSWORD {
+        return Err("its password is empty, or longer than 1024 bytes; choose another");
+    }
+    if role == AccountRole::Replication && password.chars().count() > LONGEST_OF_A_CHANNEL {
+        return Err("its password has more than 32 signs, and no replica could log in with it; choose a shorter one");
+    }
+    Ok(())
+}
+
+fn is_new(users: &[String], account: &Account) -> Result<(), &'static str> {
+    if users.contains(&account.user) { Err("another account has the same user; each has its own") } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bloodraven_wire::{Key, Keys};
+    use std::collections::BTreeMap;
+
+    fn account(user: &str, password: &str) -> Account {
+        Account { user: user.to_owned(), password: password.to_owned() }
+    }
+
+    fn secrets(operator: &str, app: &str, key: u8) -> Secrets {
+        Secrets {
+            operator: account("op", operator),
+            replication: Some(account("repl", "r")),
+            others: BTreeMap::from([(AccountRole::App, account("app", app))]),
+            missing: None,
+            keys: Keys::only(Key::new([key; 32])),
+            tls: None,
+        }
+    }
+
+    #[test]
+    fn a_change_has_a_number_and_who_logged_in_before_is_remembered() {
+        let mut known = None;
+        let mut read = |operator: &str, app: &str, key: u8| {
+            let news = take(&mut known, secrets(operator, app, key));
+            let known = known.as_ref().expect("known");
+            let earlier: Vec<String> = known.earlier.iter().map(|account| account.password.clone()).collect();
+            (news, known.version.0, earlier.join(" "), known.now.keys.previous.is_some())
+        };
+        let row = |news, version, earlier: &str, previous| (news, version, earlier.to_owned(), previous);
+        assert_eq!(read("one", "a", 1), row(true, 1, "", false));
+        assert_eq!(read("one", "a", 1), row(false, 1, "", false));
+        assert_eq!(read("one", "b", 1), row(true, 2, "", false), "not who logs in");
+        assert_eq!(read("one", "b", 2), row(true, 2, "", true), "a key is no account");
+        assert_eq!(read("two", "b", 2), row(true, 3, "one", true));
+        assert_eq!(read("one", "b", 2), row(true, 4, "two", true), "back again");
+        for (number, password) in ["three", "four", "five", "six"].into_iter().enumerate() {
+            assert_eq!(read(password, "b", 2).1, 5 + u64::try_from(number).expect("small"));
+        }
+        assert_eq!(read("six", "b", 2), row(false, 8, "five four three one", true), "bounded");
+    }
+
+    #[test]
+    fn what_no_server_takes_is_left_out_or_refused() {
+        type Row = (&'static str, fn(&mut Secrets, &str), bool, &'static str);
+        let long = "x".repeat(33);
+        let rows: [Row; 6] = [
+            ("fine", |_, _| {}, true, ""),
+            (
+                "long",
+                |all, long| all.replication = Some(account("repl", long)),
+                false,
+                "the replication account cannot be used: its password has more than 32 signs",
+            ),
+            ("long for others", |all, long| all.operator.password = long.to_owned(), true, ""),
+            (
+                "root",
+                |all, _| all.operator.user = "root".to_owned(),
+                false,
+                "the operator account cannot be used: its user belongs to the server",
+            ),
+            (
+                "twice",
+                |all, _| all.replication = Some(account("op", "r")),
+                false,
+                "the replication account cannot be used: another account has the same user",
+            ),
+            (
+                "twice elsewhere",
+                |all, _| drop(all.others.insert(AccountRole::Monitor, account("app", "m"))),
+                true,
+                "the monitor account cannot be used: another account has the same user",
+            ),
+        ];
+        for (what, change, taken, told) in rows {
+            let mut all = secrets("one", "a", 1);
+            change(&mut all, &long);
+            let (is_taken, missing) = match usable(all) {
+                Ok(secrets) => {
+                    assert!(secrets.others.len() == 1, "{what}");
+                    (true, secrets.missing)
+                }
+                Err(missing) => (false, Some(missing)),
+            };
+            let said = missing.map(|missing| missing.to_string()).unwrap_or_default();
+            assert!(
+                is_taken == taken && said.starts_with(told) && said.is_empty() == told.is_empty(),
+                "{what}: {said}"
+            );
+        }
+    }
 }

@@ -59,10 +59,10 @@ fn to_reader(app: &App, shared: &Shared) -> Result<Said, Refusal> {
 }
 
 async fn to_question(app: &App, shared: &Shared, target: &str) -> Result<Said, Refusal> {
-    let Some(secrets) = shared.secrets.borrow().clone() else {
+    let Some(known) = shared.secrets.borrow().clone() else {
         return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the group's key was not read yet"));
     };
-    let asked = query::verify(&secrets.keys, Purpose::Authority, query::METHOD, target).map_err(|e| wrong(&e))?;
+    let asked = query::verify(&known.now.keys, Purpose::Authority, query::METHOD, target).map_err(|e| wrong(&e))?;
     let message = QuestionMessage::from_query(&asked, &shared.uid, QuestionId(0)).map_err(|e| wrong(&e))?;
     if !lock(&shared.answered).is_new(message.nonce, (app.clock)().boot) {
         return Err(Refusal::new(StatusCode::UNAUTHORIZED, "the nonce was used before"));
@@ -73,19 +73,19 @@ async fn to_question(app: &App, shared: &Shared, target: &str) -> Result<Said, R
     if shared.ask(to_leader).is_err() {
         // Somebody else leads, or nobody: what is stored, which renews nothing.
         let Some(view) = stored(shared)? else { return Err(not_loaded()) };
-        return sealed_view(app, shared, &secrets.keys, nonce, view);
+        return sealed_view(app, shared, &known.now.keys, nonce, view);
     }
     match timeout(LEADER_BOUND, answered).await {
         Ok(Ok(Some(answer))) => match *answer {
-            Answer::View(view) => sealed_view(app, shared, &secrets.keys, nonce, *view),
+            Answer::View(view) => sealed_view(app, shared, &known.now.keys, nonce, *view),
             // At the last moment: who does not lead any more has nothing to give.
             Answer::Grant(grant) if app.leadership.holds() => {
                 let (view, reason) = (grant.view.clone(), reason(&grant).to_owned());
                 let (group, observed_at) = (shared.uid.clone(), now(app));
-                let envelope = GrantMessage { group, grant: *grant, observed_at, reason }.seal(&secrets.keys, nonce);
+                let envelope = GrantMessage { group, grant: *grant, observed_at, reason }.seal(&known.now.keys, nonce);
                 Ok((Some(view), Some(envelope.map_err(|e| unsaid(&e))?)))
             }
-            Answer::Grant(grant) => sealed_view(app, shared, &secrets.keys, nonce, grant.view),
+            Answer::Grant(grant) => sealed_view(app, shared, &known.now.keys, nonce, grant.view),
         },
         Ok(Ok(None) | Err(_)) => Err(not_loaded()),
         Err(_) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the group's loop does not answer")),

@@ -10,10 +10,10 @@ use bloodraven_api::conditions::DegradedReason;
 use bloodraven_api::events::EventReason;
 use bloodraven_blueprint::conditions::{self, Hands};
 use bloodraven_brain::candidate::drain::{Applier, Receiver};
-use bloodraven_brain::group::Group;
 use bloodraven_brain::group::kept::Kept;
 use bloodraven_brain::group::seen::SiteSeen;
 use bloodraven_brain::group::spec::SiteSpec;
+use bloodraven_brain::group::{Group, Receipts};
 use bloodraven_brain::name::Site;
 use bloodraven_brain::record::Phase;
 use bloodraven_brain::site::Role;
@@ -172,10 +172,21 @@ fn site(now: Now, group: &Group, wanted: &SiteSpec, metrics: &GroupMetrics) {
     metrics.replication_running(name, ReplicationThread::Sql).set(runs(applier));
     if let Some(kept) = group.kept() {
         kept_of_site(&kept, &wanted.site, metrics);
+        receipts(now, group, &kept, name, metrics);
     }
     if group.spec.cache.is_some() {
         let up = seen.cache.as_ref().is_some_and(Option::is_some);
         metrics.dragonfly_site_up(name).set(i64::from(up));
+    }
+}
+
+/// Of the primary, where receipts are wanted; a series of anybody else would be an alarm about nothing.
+fn receipts(now: Now, group: &Group, kept: &Kept, name: &str, metrics: &GroupMetrics) {
+    match group.receipts(now, kept).filter(|(primary, _)| primary.as_str() == name) {
+        Some((_, receipts)) => {
+            metrics.semi_sync_active(name).set(i64::from(receipts == Receipts::Given));
+        }
+        None => metrics.remove_from("semi_sync_active", &[("site", name)]),
     }
 }
 

@@ -17,6 +17,7 @@ mod cache;
 pub mod election;
 mod glance;
 pub mod notice;
+mod passwords;
 mod planned;
 pub mod reference;
 pub mod repeat;
@@ -177,8 +178,10 @@ impl Ears for Teller {
     fn secrets_missing(&self, id: &GroupId, now: Now, because: Option<&MissingSecret>) -> Vec<Event> {
         let Some(missing) = because else { return Vec::new() };
         let reason = match missing {
+            MissingSecret::ToBeMade { .. } => return Vec::new(),
             MissingSecret::Unread { .. } | MissingSecret::NotFound { .. } => EventReason::SecretNotFound,
             MissingSecret::Key { .. } => EventReason::SecretMissingKey,
+            MissingSecret::Unusable { .. } => EventReason::CredentialReconcileFailed,
         };
         let message = format!("{missing}; running pods stay as they are, it is looked for again every 30 s");
         let told = Told::new().event(reason, message).also_as_prose();

@@ -5,7 +5,7 @@
 
 use super::around::{Around, Took};
 use super::told::{Change, Told};
-use super::{cache, planned};
+use super::{cache, passwords, planned};
 use bloodraven_api::events::EventReason;
 use bloodraven_api::keys;
 use bloodraven_brain::candidate::Difference;
@@ -100,6 +100,10 @@ pub fn told(notice: &Notice, around: &Around) -> Told {
         Notice::PlannedSkipped { target } => planned::skipped(around, target),
         Notice::PlannedRejected { reason, message } => planned::rejected(around, *reason, message),
         Notice::UpdateChanged { phase, site, stopped } => update_changed(*phase, site.as_ref(), stopped.as_deref()),
+        Notice::PasswordsSet { .. }
+        | Notice::PasswordsDiscarded { .. }
+        | Notice::PasswordsNotSet { .. }
+        | Notice::PasswordsRefused { .. } => passwords::told(notice),
         Notice::DnsWriteFailed { because } => Told::new()
             .event(
                 EventReason::DnsUpdateFailed,

@@ -53,7 +53,7 @@ const fn row(reason: EventReason) -> (&'static str, &'static str) {
         }
         E::ReplicationLagging => ("a site is further behind than maxLagSeconds", "look at its load and its link"),
         E::SemiSyncInactive => {
-            ("semi-synchronous replication is wanted and off", "bring a replica back that acknowledges")
+            ("commits at the primary have no receipt, or wait in vain for one", "bring a primary-candidate back")
         }
         E::Alert => ("a site does not answer while the primary writes", "bring it back; writes go on"),
         E::InvalidSpec => {
@@ -107,9 +107,10 @@ const fn row(reason: EventReason) -> (&'static str, &'static str) {
         E::SecretMissingKey => {
             ("a key of a Secret is missing, empty or malformed", "mend it; it is looked for every 30 s")
         }
-        E::CredentialReconcileFailed => {
-            ("a server refuses a login, or a certificate does not fit", "compare the Secret with the account")
-        }
+        E::CredentialReconcileFailed => (
+            "a server refuses a login or a new password, or a certificate does not fit",
+            "the message names the account",
+        ),
         E::MissingSidecarImage => ("the sidecar's image cannot be resolved", "set spec.sidecarImage"),
         E::NameConflict => ("an object of that name belongs to somebody else", "rename one of the two"),
         E::TaintConflict => ("a node belongs to the active site and to another one", "mend taintNodeSelector"),

@@ -4,7 +4,8 @@ use crate::servers::{Looked, Server, Servers, Silent};
 use bloodraven_brain::candidate::Data;
 use bloodraven_brain::candidate::drain::{Applier, Receiver};
 use bloodraven_brain::group::Task;
-use bloodraven_brain::group::input::{Facts, Outcome, ReplicaFacts};
+use bloodraven_brain::group::accounts::{AccountRole, Logins};
+use bloodraven_brain::group::input::{Facts, Outcome, ReplicaFacts, SemiSync};
 use bloodraven_brain::name::Site;
 use bloodraven_brain::site::Pair;
 use bloodraven_brain::time::Millis;
@@ -26,6 +27,8 @@ pub(crate) struct FakeServer {
     pub(crate) tasks_hang: bool,
     pub(crate) panics: bool,
     pub(crate) password: String,
+    /// How often it was set.
+    pub(crate) sets: usize,
     pub(crate) pair: Pair,
     pub(crate) uuid: Uuid,
     pub(crate) executed: GtidSet,
@@ -58,6 +61,7 @@ impl FakeServers {
             tasks_hang: false,
             panics: false,
             password: "one".to_owned(),
+            sets: 0,
             pair: Pair::CLOSED,
             uuid: format!("{number:08}-0000-4000-8000-000000000000").parse().expect("a uuid"),
             executed: GtidSet::new(),
@@ -85,6 +89,19 @@ impl FakeServers {
 }
 
 impl FakeServer {
+    /// With the present password or with one of before.
+    fn lets_in(&self, at: &Server) -> bool {
+        std::iter::once(&at.operator).chain(&at.earlier).any(|account| account.password == self.password)
+    }
+
+    fn logins(&self, at: &Server) -> Outcome {
+        let mut logins = Logins::default();
+        if self.password != at.operator.password {
+            logins.refused.insert(AccountRole::Operator, 1045);
+        }
+        Outcome::Logins(Box::new(logins))
+    }
+
     fn facts(&self) -> Facts {
         let replica = self.source.clone().map(|source| ReplicaFacts {
             source: Some(source),
@@ -94,13 +111,14 @@ impl FakeServer {
             delayed: false,
             behind: self.runs.then_some(Millis(0)),
         });
-        let data = Data { executed: self.executed.clone(), received: GtidSet::new(), purged: GtidSet::new() };
+        let data = Data { executed: self.executed.clone(), ..Data::default() };
         Facts {
             pair: self.pair,
             server_uuid: self.uuid,
             data: Some(data),
             replica,
             user_data: !self.executed.is_empty(),
+            semi_sync: SemiSync::default(),
         }
     }
 }
@@ -121,7 +139,7 @@ impl Servers for FakeServers {
         if !server.alive {
             return Err(Silent::Failed("nobody answers".to_owned()));
         }
-        if server.password != at.operator.password {
+        if !server.lets_in(at) {
             return Err(Silent::LoginRefused("another password".to_owned()));
         }
         *session = Some(());
@@ -138,6 +156,9 @@ impl Servers for FakeServers {
         if !server.alive {
             return Outcome::Failed("nobody answers".to_owned());
         }
+        if !server.lets_in(at) {
+            return Outcome::Refused("another password".to_owned());
+        }
         if meant.is_some_and(|meant| meant != server.uuid) {
             return Outcome::Failed("another server answers".to_owned());
         }
@@ -147,7 +168,19 @@ impl Servers for FakeServers {
         };
         self.change(at.site.as_str(), |server| {
             match task {
-                Task::Read | Task::WaitFor { .. } => {}
+                Task::Read | Task::WaitFor { .. } | Task::SwitchSemiSync(_) => {}
+                Task::CheckLogins { .. } | Task::DiscardPasswords { .. } => return server.logins(at),
+                Task::SetPasswords { accounts, .. } => {
+                    if server.pair != Pair::OPEN {
+                        return Outcome::Failed("it is fenced".to_owned());
+                    }
+                    if accounts.contains(&AccountRole::Operator) {
+                        server.password.clone_from(&at.operator.password);
+                        server.sets += 1;
+                    }
+                    return server.logins(at);
+                }
+                Task::RenewChannel { .. } => return Outcome::Ok,
                 Task::Fence => server.pair = Pair::CLOSED,
                 Task::EndSessions => return Outcome::Sessions(0),
                 Task::StopReceiver => server.runs = false,

@@ -290,7 +290,8 @@ impl World for FakeWorld {
         Ok(Secrets {
             operator: account("operator"),
             replication: Some(account("replication")),
-            spared: Vec::new(),
+            others: BTreeMap::new(),
+            missing: None,
             keys: super::keys(),
             tls: None,
         })

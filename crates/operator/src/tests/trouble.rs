@@ -64,6 +64,29 @@ async fn a_refused_login_is_no_failed_poll_and_new_credentials_are_found() {
     assert_eq!(writer(&bed, None).await, "iad");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_password_is_set_on_the_primary_and_nothing_moves_meanwhile() {
+    let bed = Bed::new(&["iad", "pdx", "fra"]).await;
+    let _operator = operate(&bed, "one").await;
+    assert_eq!(writer(&bed, None).await, "iad");
+    let epoch = status(&bed)["authority"]["epoch"].clone();
+    bed.world.password("two");
+    // Secrets are read again at once when a login is refused, whatever for.
+    bed.servers.change("fra", |server| server.password = "three".to_owned());
+    until("it is set", async || {
+        bed.servers.change("iad", |server| (server.password == "two" && server.sets > 0).then_some(()))
+    })
+    .await;
+    // A site that does not have it yet is polled all the same, with the one before.
+    let polls = bed.servers.change("pdx", |server| server.polls);
+    until("polled often", async || bed.servers.change("pdx", |server| (server.polls > polls + 3).then_some(()))).await;
+    let status = status(&bed);
+    assert_eq!((&status["activeSite"], &status["authority"]["epoch"]), (&"iad".into(), &epoch));
+    let entry = status["sites"].as_array().into_iter().flatten().find(|entry| entry["name"] == "pdx").cloned();
+    assert_eq!(entry.map(|entry| entry["state"].clone()), Some("read-only".into()));
+    assert_eq!(bed.servers.change("pdx", |server| server.sets), 0, "only the primary is changed");
+}
+
 /// Panics at the first notices.
 struct Clumsy {
     panics: AtomicUsize,

@@ -14,6 +14,7 @@ const HELP: &str = "\
 bloodraven-model                        searches of minutes
 bloodraven-model --deep                 longer ones
 bloodraven-model --row <part of name>   only the rows of such a name
+bloodraven-model --row <part> --most <n> the same, each given up after so many worlds
 bloodraven-model --walks <n> --seed <s> so many swarm walks, from that seed on
 bloodraven-model --teeth                the table of teeth: name, sign, who notices, why not
 bloodraven-model --without <name>       the search that notices when that rule or part is taken away
@@ -22,9 +23,13 @@ bloodraven-model --without <name> <row> the same, in the rows of such a name";
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => run_all(MINUTES.iter()),
-        ["--deep"] => run_all(DEEP.iter()),
-        ["--row", name] => run_all(every_row().filter(|row| row.name.contains(name))),
+        [] => run_all(MINUTES.iter().copied()),
+        ["--deep"] => run_all(DEEP.iter().copied()),
+        ["--row", name] => run_all(every_row().filter(|row| row.name.contains(name)).copied()),
+        ["--row", name, "--most", most] => match most.parse() {
+            Ok(most) => run_all(every_row().filter(|row| row.name.contains(name)).map(|row| Row { most, ..*row })),
+            Err(_) => unknown(&words),
+        },
         ["--walks", walks, "--seed", seed] => match (walks.parse(), seed.parse()) {
             (Ok(walks), Ok(seed)) => run_walks(walks, seed),
             _ => unknown(&words),
@@ -45,14 +50,14 @@ fn every_row() -> impl Iterator<Item = &'static Row> {
     MINUTES.iter().chain(DEEP)
 }
 
-fn run_all(rows: impl Iterator<Item = &'static Row>) -> ExitCode {
+fn run_all(rows: impl Iterator<Item = Row>) -> ExitCode {
     let titles = ["states", "steps", "writing", "healed", "nodes", "s"];
     let [states, steps, writing, healed, nodes, seconds] = titles;
     println!("{:<52} {states:>10} {steps:>11} {writing:>9} {healed:>7} {nodes:>7} {seconds:>7}  seen", "search");
     let mut safe = true;
     for row in rows {
         let (found, took) = timed(|| search(row.bounds, row.most));
-        print_row(row, &found, took);
+        print_row(&row, &found, took);
         safe &= found.breach.is_none();
     }
     ExitCode::from(u8::from(!safe))

@@ -57,6 +57,8 @@ impl Node {
         // Readings take no time here: what is owed is answered at once or, with the lane taken, not at all.
         sidecar.vouches_owed.clear();
         sidecar.fenced_by = None;
+        // The leader of this model hears of no wish.
+        sidecar.opened_by_hand = None;
         // A failed attempt is repeated within a step.
         sidecar.retry_at = Boot(0);
         if let Some(view) = &sidecar.heard {
@@ -308,6 +310,7 @@ fn each_time_of_sidecar(sidecar: &mut Sidecar, f: &mut impl FnMut(&mut Boot)) {
         vouches_owed: _,
         second_word,
         fenced_by: _,
+        opened_by_hand: _,
     } = sidecar;
     f(born);
     f(retry_at);

@@ -43,9 +43,9 @@ impl Tally {
                 self.trailed += 1;
                 ("(trails)".to_owned(), words.clone())
             }
-            (None, Rest::Blocked(words)) => {
+            (None, Rest::Blocked(name, words)) => {
                 self.blocked += 1;
-                ("(blocked)".to_owned(), words.clone())
+                (format!("(stands still: {name})"), words.clone())
             }
             (None, Rest::Serves | Rest::Unknown) => return self.served += 1,
         };

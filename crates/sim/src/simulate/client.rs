@@ -77,7 +77,7 @@ impl World {
 
     fn commit(&mut self, p: usize) {
         let Some(gtid) = self.pods[p].server.commit() else { return };
-        if self.scenario.setup.semi_sync {
+        if self.pods[p].server.asks {
             let server = &mut self.pods[p].server;
             server.waiting.push(gtid);
             server.blocked_until = server.blocked_until.max(self.now + 3600 * SEC);
@@ -86,14 +86,26 @@ impl World {
         let site = End::Site(self.pods[p].site);
         let heard = self.pods[p].stray || !self.net.link(site, End::Clients, Channel::Sql).cut;
         if heard {
+            self.acknowledged_alone(p);
             self.acknowledged(p, gtid);
         }
         self.committed(p);
     }
 
+    /// Nobody else has what was just acknowledged. Where receipts are wanted only a human brings that about, or a site that
+    /// has to be copied while nobody gives any.
+    fn acknowledged_alone(&mut self, p: usize) {
+        let copied = || self.store.load().sites.values().any(|site| site.clone.is_some());
+        if self.scenario.setup.semi_sync && !self.pods[p].server.by_hand && !copied() {
+            let name = self.pod_name(p);
+            let words = || format!("{name} acknowledged a write that no other site has received");
+            self.judge.broken(self.now, "nothing is acknowledged without a receipt", words);
+        }
+    }
+
     /// A replica received something: commits that waited for it are acknowledged.
     pub(super) fn receipts(&mut self, source: usize, replica: usize) {
-        if self.pods[source].server.waiting.is_empty() {
+        if self.pods[source].server.waiting.is_empty() || !self.pods[replica].server.acknowledges {
             return;
         }
         let held = self.pods[replica].server.held();

@@ -82,13 +82,19 @@ fn setup(random: &mut Random, sites: Option<usize>) -> Setup {
         cooldown: [5, 20, 31, 60][random.index(4)] * SEC,
         fresh: random.chance(12),
         best_effort: random.chance(4),
-        priorities: if random.chance(30) { vec![random.index(sites)] } else { Vec::new() },
+        priorities: preferred(random, sites, dr_only),
         skewed: random.chance(20),
         latency: [300, 1000, 5000, 20_000][random.index(4)],
         twice: if random.chance(20) { 5 } else { 0 },
         lost_for_ever: random.chance(8),
         ..Setup::default()
     }
+}
+
+/// One site, or none. Admission refuses a list that names a site which is never promoted.
+fn preferred(random: &mut Random, sites: usize, dr_only: usize) -> Vec<usize> {
+    let drawn = random.chance(30).then(|| random.index(sites));
+    drawn.filter(|site| site + dr_only < sites).into_iter().collect()
 }
 
 /// A few kinds out of many, so that runs differ.
@@ -300,7 +306,7 @@ fn spec(random: &mut Random, setup: &Setup, here: usize) -> (Fault, Option<Fault
             let most = u64::try_from(setup.sites).unwrap_or(2);
             (Fault::Edit(Edit::MinPeers(u32::try_from(random.between(1, most)).unwrap_or(1))), None)
         }
-        2 => (Fault::Edit(Edit::Prefer(here)), None),
+        2 => (Fault::Edit(Edit::Prefer(if setup.is_candidate(here) { here } else { 0 })), None),
         _ => (Fault::Edit(Edit::Paused(true)), Some(Fault::Edit(Edit::Paused(false)))),
     }
 }

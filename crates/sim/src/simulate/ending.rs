@@ -6,8 +6,8 @@ use super::clock::{MS, SEC, Time};
 use super::event::Event;
 use super::scenario::{Expect, Fault};
 use super::world::World;
-use bloodraven_brain::group::Kept;
 use bloodraven_brain::group::kept::{PlannedPhase, Recovery};
+use bloodraven_brain::group::{Kept, Obstacle};
 use bloodraven_brain::name::Member;
 use bloodraven_brain::record::Phase;
 use bloodraven_gtid::GtidSet;
@@ -15,13 +15,18 @@ use bloodraven_gtid::GtidSet;
 /// How often it is looked at.
 const PACE: Time = 2 * SEC;
 
+/// A copy that began before the bound is over within its own time (a minute, see the spec) and that of a restart and of
+/// attaching the site.
+const COPY: Time = 120 * SEC;
+
 /// How a run came to rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// One writer, which the record names; everybody follows.
     Serves,
-    /// Nobody writes, for a reason that people were told and that fits what was done to the group.
-    Blocked(String),
+    /// Nobody writes, for a reason that people were told and that fits what was done to the group: its name, and what was
+    /// said.
+    Blocked(&'static str, String),
     /// The group serves, but something that should follow does not.
     Trails(String),
     /// It did not come to rest.
@@ -39,6 +44,7 @@ impl World {
         self.store.denied.clear();
         self.store.down = false;
         self.store.spec.paused = None;
+        self.release_all();
         for op in 0..self.operators.len() {
             self.operators[op].fuse = None;
             self.resume_operator(op);
@@ -63,7 +69,9 @@ impl World {
 
     fn heal_pod(&mut self, p: usize) {
         let pod = &mut self.pods[p];
-        pod.server.slow = 0;
+        if std::mem::take(&mut pod.server.slow) > 0 {
+            pod.server.eased_at = self.now;
+        }
         pod.server.full = false;
         pod.server.blocked_until = 0;
         pod.side.full = false;
@@ -98,13 +106,18 @@ impl World {
                 self.final_checks();
                 self.rest = Rest::Serves;
             }
-            Err(why) if waited >= bound => {
+            Err(why) if waited >= bound && !(self.is_copying() && waited < bound + COPY) => {
                 self.over = true;
                 self.rest = self.why_restless(&why);
                 self.final_checks();
             }
             Err(_) => self.queue.push(self.now + PACE, Event::LookAround),
         }
+    }
+
+    /// Whether a site is being copied at this moment: how that ends is to be seen.
+    fn is_copying(&self) -> bool {
+        self.store.load().cloning().is_some()
     }
 
     fn holder_pod(&self, kept: &Kept) -> Option<usize> {
@@ -193,25 +206,77 @@ impl World {
         let kept = self.store.load();
         let told: Vec<String> = (0..self.operators.len()).filter_map(|op| self.said(op)).collect();
         let words = format!("{why}; {}", told.join("; "));
-        let struck = |kind: fn(&Fault) -> bool| self.scenario.faults.iter().any(|timed| kind(&timed.what));
-        let by_hand = struck(|fault| matches!(fault, Fault::HumanFence(_))) && words.contains("fenced by hand");
-        let held = words.contains("Release(") && (self.lost_nodes.contains(&true));
-        let emptied = struck(|fault| matches!(fault, Fault::LoseVolume(_))) && words.contains("Empty");
-        let unreachable = self.lost_nodes.contains(&true) && words.contains("NoCandidate");
-        let behind = words.contains("HolderBehind") && self.holder_pod(&kept).is_some_and(|p| self.is_behind(p));
-        let purged =
-            struck(|fault| matches!(fault, Fault::Purge(_) | Fault::LoseVolume(_))) && words.contains("purged");
-        // Without a record each site may have written: a human names one.
-        let unordered = words.contains("Incomparable(")
-            && self.store.spec.priorities.is_empty()
-            && (self.scenario.setup.recordless || struck(|fault| matches!(fault, Fault::RestoreStore)));
         let serves = self.holder_pod(&kept).is_some_and(|p| self.pods[p].server.is_open());
-        match serves {
-            true if purged || words.contains("clone Some(Failed)") => Rest::Blocked(words),
-            true => Rest::Trails(words),
-            false if by_hand || held || emptied || unreachable || behind || unordered => Rest::Blocked(words),
-            false => Rest::Restless(words),
+        match self.rightly(&words, &kept, serves) {
+            Some(name) => Rest::Blocked(name, words),
+            None if serves => Rest::Trails(words),
+            None => Rest::Restless(words),
         }
+    }
+
+    /// What was said is right, by what was done to the group and by what is there; in a few words.
+    fn rightly(&self, words: &str, kept: &Kept, serves: bool) -> Option<&'static str> {
+        let struck = |kind: fn(&Fault) -> bool| self.scenario.faults.iter().any(|timed| kind(&timed.what));
+        let lost = self.lost_nodes.contains(&true);
+        let holder = self.holder_pod(kept);
+        // Without a record each site may have written: a human names one.
+        let recordless = self.scenario.setup.recordless || struck(|fault| matches!(fault, Fault::RestoreStore));
+        let never_promoted = words.contains("never promoted");
+        let beside = [
+            (
+                "a site lacks what was purged",
+                words.contains("purged") && holder.is_some_and(|p| self.has_purged_too_much(p)),
+            ),
+            ("a clone failed", words.contains("clone Some(Failed)")),
+        ];
+        let alone = [
+            (
+                "closed by hand",
+                struck(|fault| matches!(fault, Fault::HumanFence(_))) && words.contains("fenced by hand"),
+            ),
+            ("no proof of release", words.contains("Release(") && lost),
+            ("an end that the store forgot", self.waits_for_a_forgotten_end()),
+            ("a lost volume", struck(|fault| matches!(fault, Fault::LoseVolume(_))) && words.contains("Empty")),
+            ("no candidate is left", lost && words.contains("NoCandidate")),
+            ("every site is lost", words.contains("TotalLoss") && self.lost_nodes.iter().all(|lost| *lost)),
+            ("only dr-only sites have data", never_promoted && !self.a_candidate_has_data()),
+            ("the holder is behind", words.contains("HolderBehind") && holder.is_some_and(|p| self.is_behind(p))),
+            ("a lost site cannot be compared", words.contains("cannot be compared") && lost && recordless),
+            ("sites without an order", words.contains("Incomparable(") && !self.list_decides() && recordless),
+        ];
+        let fits: &[(&str, bool)] = if serves { &beside } else { &alone };
+        fits.iter().find(|(_, fits)| *fits).map(|(name, _)| *name)
+    }
+
+    /// The leader holds for want of a word of pods that have all ended, and the store went back to before their end: nobody
+    /// can see it any more.
+    fn waits_for_a_forgotten_end(&self) -> bool {
+        let forgotten = |member: &Member| self.judge.forgotten.contains(&member.instance.pod);
+        let obstacle = self.operators.iter().find_map(|operator| operator.group.as_ref()?.obstacle.as_ref());
+        let Some(Obstacle::Release(missing)) = obstacle else { return false };
+        missing.until.is_none() && !missing.silent.is_empty() && missing.silent.iter().all(forgotten)
+    }
+
+    /// A site lacks what that server has and cannot send any more: purged, or from before it was copied.
+    fn has_purged_too_much(&self, p: usize) -> bool {
+        let purged = &self.pods[p].server.purged;
+        let here = (0..self.names.len()).filter(|site| !self.lost_nodes[*site]).map(|site| self.current[site]);
+        here.into_iter().any(|other| !self.pods[other].server.held().contains(purged))
+    }
+
+    /// Whether the priority list names a site that has something.
+    fn list_decides(&self) -> bool {
+        self.store.spec.priorities.iter().any(|site| self.site_number(site).is_some_and(|site| self.has_data(site)))
+    }
+
+    /// Whether a site that may be promoted has something, and is there.
+    fn a_candidate_has_data(&self) -> bool {
+        let may = |site: &usize| self.scenario.setup.is_candidate(*site) && !self.lost_nodes[*site];
+        (0..self.names.len()).filter(may).any(|site| self.has_data(site))
+    }
+
+    fn has_data(&self, site: usize) -> bool {
+        !self.pods[self.current[site]].server.held().is_empty()
     }
 
     /// What a leader tells people at a glance.
@@ -281,5 +346,63 @@ impl World {
     /// How long the run took to come to rest.
     pub(super) fn healing_took(&self) -> Time {
         self.now.saturating_sub(self.scenario.heal_at) / MS * MS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::text;
+    use super::*;
+    use bloodraven_brain::authority::Missing;
+    use bloodraven_brain::group::kept::ClonePhase;
+    use bloodraven_brain::name::Instance;
+    use bloodraven_brain::time::Boot;
+    use std::sync::Arc;
+
+    fn at_its_end(scenario: &str) -> World {
+        let mut world = World::new(&text::parse(scenario).expect("a scenario"), false);
+        world.run();
+        assert_eq!(world.rest, Rest::Serves);
+        world
+    }
+
+    /// A hold is excused when everybody who is waited for has ended, and the store went back to before all of that.
+    #[test]
+    fn a_hold_for_ends_that_the_store_forgot_is_known_by_its_name() {
+        let mut world = at_its_end(include_str!("../../corpus/store-put-back-before-two-pods-had-ended.scn"));
+        assert!(!world.judge.forgotten.is_empty(), "pods had ended when the store went back");
+        let pods: Vec<_> =
+            world.judge.forgotten.iter().map(|pod| Instance { pod: Arc::clone(pod), store: "s".into() }).collect();
+        let gone: Vec<Member> = pods.iter().map(|pod| Member::new(&world.names[0], pod)).collect();
+        let alive = Member::new(&world.names[1], &Instance::new("alive", "s"));
+        let both = [gone.clone(), vec![alive.clone()]].concat();
+        let rows = [
+            (gone.clone(), None, true),
+            (gone, Some(Boot(1)), false),
+            (both, None, false),
+            (vec![alive], None, false),
+            (Vec::new(), None, false),
+        ];
+        for (silent, until, excused) in rows {
+            let group = world.operators.iter_mut().find_map(|operator| operator.group.as_mut()).expect("a leader");
+            group.obstacle = Some(Obstacle::Release(Missing { silent: silent.clone(), until }));
+            assert_eq!(world.waits_for_a_forgotten_end(), excused, "{silent:?} until {until:?}");
+        }
+    }
+
+    #[test]
+    fn a_copy_that_still_runs_is_waited_for_and_not_for_ever() {
+        let mut world = at_its_end(include_str!("../../corpus/wiped-replica.scn"));
+        let bound = world.scenario.heal_at + 240 * SEC + world.scenario.setup.cooldown;
+        // As if the site were being copied still.
+        let clone = world.store.status.site_mut(&world.names[1].clone()).clone.as_mut().expect("a copy was made");
+        clone.phase = ClonePhase::Cloning;
+        world.pods[world.current[1]].server.receiver = false;
+        for (at, over) in [(bound, false), (bound + COPY - 1, false), (bound + COPY, true)] {
+            (world.now, world.over) = (at, false);
+            world.look_around();
+            assert_eq!(world.over, over, "{} s after the bound", (at - bound) / SEC);
+        }
+        assert!(matches!(&world.rest, Rest::Trails(_)), "{:?}", world.rest);
     }
 }

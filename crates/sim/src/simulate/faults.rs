@@ -12,6 +12,7 @@ use super::sidecar::RESTART;
 use super::world::World;
 use bloodraven_brain::group::spec::Pause;
 use bloodraven_brain::time::Millis;
+use std::sync::Arc;
 
 impl World {
     /// The fault of that number strikes.
@@ -32,6 +33,9 @@ impl World {
             Fault::Kill(process) => self.kill(process),
             Fault::Pause(process) => self.pause(process),
             Fault::Resume(process) => self.resume(process),
+            Fault::Hold(process) => self.hold(process),
+            Fault::Release(process) => self.release(process),
+            Fault::Stop(site) => self.stop_server(site),
             Fault::CrashAfter(op, commands) => {
                 if let Some(operator) = self.operators.get_mut(op) {
                     operator.fuse = Some(commands);
@@ -50,6 +54,7 @@ impl World {
             Fault::RestoreStore => self.restore_store(),
             Fault::Conflict => self.store.version += 1,
             Fault::ClockJump(end, seconds) => self.jump(end, seconds),
+            Fault::MustBeClosed(site) => self.must_be_closed(site),
             Fault::Ambush(moment, victim) => self.ambushes.push((moment, victim)),
             Fault::Edit(edit) => self.edit(edit),
             Fault::Planned(site) => self.request(site, true),
@@ -99,7 +104,10 @@ impl World {
         match fault {
             Fault::FillDisk(site) => self.fill(site, true),
             Fault::FreeDisk(site) => self.fill(site, false),
-            Fault::SlowSql(site, by) => self.pods[self.current[site]].server.slow = by,
+            Fault::SlowSql(site, by) => {
+                let server = &mut self.pods[self.current[site]].server;
+                (server.slow, server.eased_at) = (by, self.now);
+            }
             Fault::BlockFence(site, long) => {
                 let until = self.now + long;
                 self.pods[self.current[site]].server.blocked_until = until;
@@ -131,7 +139,7 @@ impl World {
 
     fn human_opens(&mut self, site: usize) {
         let p = self.current[site];
-        // What its sidecar has a permit for is its own again.
+        // What its sidecar has a permit for is its own again, or for the first time: the statement may still be to come.
         let permitted = self.pods[p].keeper.permit.is_some();
         let server = &mut self.pods[p].server;
         if !server.is_up() || server.hung || !server.read_only {
@@ -143,6 +151,8 @@ impl World {
         server.hand_opened_at = self.now;
         if server.by_hand {
             self.watch_hand_opening(p);
+        } else {
+            self.is_its_sidecars_own(p);
         }
     }
 
@@ -323,7 +333,10 @@ impl World {
     /// The group's object is what it was; everybody watching sees it.
     fn restore_store(&mut self) {
         if self.store.restore() {
-            self.judge.went_back();
+            let objects = &self.store.pods;
+            let gone = |uid: &Arc<str>| !objects.iter().any(|facts| facts.uid == *uid);
+            let ended = self.pods.iter().filter(|pod| pod.ended).map(|pod| pod.uid.clone());
+            self.judge.went_back(ended.filter(gone).collect());
             self.inform();
         }
     }

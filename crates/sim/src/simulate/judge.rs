@@ -12,6 +12,7 @@ use bloodraven_brain::group::kept::PlannedPhase;
 use bloodraven_brain::group::{Kept, Notice};
 use bloodraven_brain::record::{Cause, Epoch, Phase, ProofKind};
 use bloodraven_gtid::GtidSet;
+use std::sync::Arc;
 
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +51,13 @@ pub(super) struct Judge {
     /// Sites that an admin asked to be overwritten.
     pub(super) reclones: Vec<usize>,
     planned_done: Option<String>,
+    /// The planned failover and the phase that were stored last.
+    planned_phase: Option<(String, PlannedPhase)>,
     /// The group's object went back in time, and no newer epoch was stored since.
     gone_back: bool,
+    /// Pods that had ended and whose objects were gone when the group's object went back: the one note of their end is in
+    /// what was lost.
+    pub(super) forgotten: Vec<Arc<str>>,
 }
 
 impl Judge {
@@ -73,7 +79,9 @@ impl Judge {
             lost: GtidSet::new(),
             reclones: Vec::new(),
             planned_done: None,
+            planned_phase: None,
             gone_back: false,
+            forgotten: Vec::new(),
         }
     }
 
@@ -99,9 +107,10 @@ impl Judge {
 
     /// The group's object went back in time: when it last moved is forgotten, and older epochs are stored until a newer one
     /// is heard of.
-    pub(super) fn went_back(&mut self) {
+    pub(super) fn went_back(&mut self, forgotten: Vec<Arc<str>>) {
         self.gone_back = true;
         self.moved = None;
+        self.forgotten = forgotten;
     }
 
     pub(super) fn reigned(&mut self) {
@@ -214,8 +223,22 @@ impl World {
         }
     }
 
+    /// A planned failover enters a phase: who lies in wait for it strikes at its source.
+    fn phase_stored(&mut self, kept: &Kept) {
+        let Some(planned) = &kept.planned else { return };
+        let here = (planned.request_id.clone(), planned.phase);
+        if self.judge.planned_phase.as_ref() == Some(&here) {
+            return;
+        }
+        self.judge.planned_phase = Some(here);
+        if let Some(source) = self.site_number(&planned.source) {
+            self.moment(self.current[source], Moment::Planned(planned.phase));
+        }
+    }
+
     /// A planned failover that succeeded lost nothing.
     fn planned_stored(&mut self, kept: &Kept) {
+        self.phase_stored(kept);
         let Some(planned) = kept.planned.as_ref().filter(|planned| planned.phase == PlannedPhase::Succeeded) else {
             return;
         };
@@ -281,6 +304,15 @@ impl World {
             .broken(self.now, "nothing is overwritten unasked", || format!("{name} was cloned over; lost: {more}"));
     }
 
+    /// The scenario says that this site is closed by now.
+    pub(super) fn must_be_closed(&mut self, site: usize) {
+        let p = self.current[site];
+        if self.pods[p].server.is_open() {
+            let name = self.pod_name(p);
+            self.judge.broken(self.now, "as the scenario expects", || format!("{name} is open and should be closed"));
+        }
+    }
+
     /// A server that a human opened without authority is closed again by its sidecar, within a tick and the ladder.
     pub(super) fn watch_hand_opening(&mut self, p: usize) {
         let (start, life) = (self.pods[p].server.start, self.pods[p].side.life);
@@ -290,15 +322,13 @@ impl World {
     pub(super) fn still_open(&mut self, p: usize, start: u64, life: u32) {
         let pod = &self.pods[p];
         let watched = self.sidecar_lives(p, life) && !pod.side.paused && pod.keeper.up;
-        if watched
-            && pod.server.start == start
-            && pod.server.by_hand
-            && self.now >= pod.server.hand_opened_at + 12 * SEC
-            && pod.server.is_open()
-            && !pod.server.hung
-            && pod.server.slow == 0
-            && pod.server.blocked_until == 0
-        {
+        let still = pod.server.start == start && pod.server.by_hand && pod.server.is_open();
+        // A server that was slow meanwhile has its time from then on.
+        let due = pod.server.hand_opened_at.max(pod.server.eased_at) + 12 * SEC;
+        if still && self.now < due {
+            return self.queue.push(due, Event::StillOpen(p, start, life));
+        }
+        if watched && still && !pod.server.hung && pod.server.slow == 0 && pod.server.blocked_until == 0 {
             let name = self.pod_name(p);
             let words = || format!("{name} was opened by hand 12 s ago, and its sidecar has not closed it");
             self.judge.broken(self.now, "what was opened by hand is closed", words);

@@ -99,6 +99,8 @@ impl World {
     pub(super) fn start_server(&mut self, p: usize) {
         let start = self.next_number();
         self.pods[p].server.begin(start);
+        // As its configuration says: the source's side is on from the start.
+        self.pods[p].server.asks = self.scenario.setup.semi_sync;
         let at = self.soon(200 * MS, 2500 * MS);
         self.queue.push(at, Event::ServerUp(p, start));
         self.tell(|w| (format!("mysqld {}", w.pod_name(p)), "starts, closed".to_owned()));
@@ -117,6 +119,11 @@ impl World {
 
     /// mysqld ends: killed, crashed or stopped. The keeper's container goes with it and is started again.
     pub(super) fn server_dies(&mut self, p: usize) {
+        self.server_ends(p, true);
+    }
+
+    /// The same; `again`: the kubelet starts the container again.
+    pub(super) fn server_ends(&mut self, p: usize, again: bool) {
         if self.pods[p].server.life == Life::Down {
             return;
         }
@@ -124,7 +131,7 @@ impl World {
         self.pods[p].keeper.permit = None;
         self.tell(|w| (format!("mysqld {}", w.pod_name(p)), "dies".to_owned()));
         self.keeper_tells(p);
-        self.keeper_ends(p, true);
+        self.keeper_ends(p, again);
         self.unanswered(p, left);
     }
 
@@ -226,12 +233,21 @@ impl World {
         pod.keeper.permit = Some(permit);
         // A permit for what was opened by hand makes it the sidecar's own, under the tenure that it knows.
         if std::mem::take(&mut pod.server.by_hand) {
-            let view = pod.side.brain.as_ref().and_then(|brain| brain.heard.as_ref());
-            pod.server.tenure = view.map_or(0, |view| view.tenure);
+            self.is_its_sidecars_own(p);
         }
         self.set_dead_man(p, permit);
         self.moment(p, Moment::Permitted);
         true
+    }
+
+    /// Open under the tenure that its sidecar knows, whoever sent the statement. Authority that went elsewhere meanwhile is
+    /// not its own: what it takes is still of the tenure that it was opened under before.
+    pub(super) fn is_its_sidecars_own(&mut self, p: usize) {
+        let pod = &mut self.pods[p];
+        let named = pod.side.brain.as_ref().filter(|brain| brain.named());
+        if let Some(view) = named.and_then(|brain| brain.heard.as_ref()) {
+            pod.server.tenure = view.tenure;
+        }
     }
 
     pub(super) fn renew_permit(&mut self, p: usize, permit: Permit) {

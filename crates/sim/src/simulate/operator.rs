@@ -251,7 +251,8 @@ impl World {
         let saving = operator.calls.values().any(|call| matches!(call, Call::Save { .. }));
         let Some(group) = operator.group.as_ref().filter(|_| !saving) else { return };
         let (Some(known), until) = (group.kept(), group.leads_until) else { return };
-        if plain(self.store.load()) != plain(Kept::clone(&known)) {
+        let stored = self.store.load();
+        if stored != *known && plain(stored) != plain(Kept::clone(&known)) {
             self.feed(op, Input::Leads(None));
             self.feed(op, Input::Leads(until));
         }

@@ -87,7 +87,9 @@ impl World {
 
     pub(super) fn go_on_applying(&mut self, p: usize) {
         let server = &mut self.pods[p].server;
-        if server.applying || !server.applier || server.applier_error || server.received.is_empty() {
+        // Under the source's side an applier's commits wait, too, and nobody gives receipts to a replica.
+        let waits = server.asks;
+        if server.applying || !server.applier || server.applier_error || waits || server.received.is_empty() {
             return;
         }
         server.applying = true;

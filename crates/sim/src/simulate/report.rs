@@ -87,7 +87,7 @@ pub fn verdict(run: &Run) -> String {
         (None, Rest::Serves) => {
             format!("seed {}: serves, {} s after everything healed", run.seed, run.figures.healing / SEC)
         }
-        (None, Rest::Blocked(why)) => format!("seed {}: stands still, rightly: {why}", run.seed),
+        (None, Rest::Blocked(name, why)) => format!("seed {}: stands still, rightly: {name}: {why}", run.seed),
         (None, Rest::Trails(why)) => format!("seed {}: serves, but: {why}", run.seed),
         (None, Rest::Restless(why)) => format!("seed {}: DID NOT COME TO REST: {why}", run.seed),
         (None, Rest::Unknown) => format!("seed {}: was not played to its end", run.seed),

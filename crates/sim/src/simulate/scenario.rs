@@ -4,6 +4,7 @@
 
 use super::clock::{SEC, Time};
 use super::net::{Channel, End};
+use bloodraven_brain::group::kept::PlannedPhase;
 
 /// The names of sites, in declared order.
 pub const SITES: [&str; 5] = ["iad", "pdx", "fra", "sin", "gru"];
@@ -125,6 +126,8 @@ pub enum Moment {
     Opened,
     /// A sidecar begins to close its server.
     Fencing,
+    /// A planned failover is stored in that phase; about its source.
+    Planned(PlannedPhase),
 }
 
 /// Who is struck at that moment: the one that it is about.
@@ -184,6 +187,12 @@ pub enum Fault {
     Pause(Process),
     /// SIGCONT.
     Resume(Process),
+    /// SIGKILL; nobody starts it again before it is released.
+    Hold(Process),
+    /// What was held starts again.
+    Release(Process),
+    /// SIGTERM for the server of a site, which ends in order and is held.
+    Stop(usize),
     /// The operator dies after so many more commands.
     CrashAfter(usize, u32),
     /// The pod is deleted and replaced.
@@ -244,6 +253,8 @@ pub enum Fault {
     Ambush(Moment, Victim),
     /// The calendar of a host jumps, in seconds.
     ClockJump(End, i64),
+    /// No fault: at that moment the server of a site must be closed, or dead.
+    MustBeClosed(usize),
 }
 
 /// What must come of a scenario.
@@ -312,6 +323,7 @@ impl Fault {
             Self::Mend(..)
                 | Self::Rejoin(_)
                 | Self::Resume(_)
+                | Self::Release(_)
                 | Self::ReturnNode(_)
                 | Self::Allow(_)
                 | Self::StoreUp

@@ -104,6 +104,8 @@ pub(super) struct Server {
     pub(super) by_hand: bool,
     /// When it was last opened by hand.
     pub(super) hand_opened_at: u64,
+    /// Since when its statements take their usual time again.
+    pub(super) eased_at: u64,
     /// The tenure under which its sidecar opened it.
     pub(super) tenure: Epoch,
     pub(super) slow: Time,
@@ -113,6 +115,12 @@ pub(super) struct Server {
     pub(super) delay: Time,
     /// Every other transaction carries a tag.
     pub(super) tag: Option<Tag>,
+    /// The source's side of semi-synchronous replication: commits wait for another site's receipt, the applier's too.
+    pub(super) asks: bool,
+    /// The replica's side.
+    pub(super) gives: bool,
+    /// The replica's side as it was when the receiver was started.
+    pub(super) acknowledges: bool,
     /// Commits that wait for another site's receipt.
     pub(super) waiting: Vec<Gtid>,
     pub(super) full: bool,
@@ -146,11 +154,15 @@ impl Server {
             blocked_until: 0,
             by_hand: false,
             hand_opened_at: 0,
+            eased_at: 0,
             tenure: 0,
             slow: 0,
             slow_applier: 0,
             delay: 0,
             tag: None,
+            asks: false,
+            gives: false,
+            acknowledges: false,
             waiting: Vec::new(),
             full: false,
             pulling: false,
@@ -182,6 +194,9 @@ impl Server {
         self.pulling = false;
         self.applying = false;
         self.slow_applier = 0;
+        self.asks = false;
+        self.gives = false;
+        self.acknowledges = false;
         self.waiting.clear();
         let mut left = std::mem::take(&mut self.statements);
         if let Some(cloning) = self.cloning.take() {
@@ -284,10 +299,16 @@ impl Server {
     pub(super) fn follow(&mut self, source: usize) {
         self.source = Some(source);
         self.received = GtidSet::new();
-        self.receiver = true;
+        self.receive();
         self.receiver_error = None;
         self.applier = true;
         self.applier_error = false;
+    }
+
+    /// The receiver starts; it takes up what the replica's side is now.
+    pub(super) fn receive(&mut self) {
+        self.receiver = true;
+        self.acknowledges = self.gives;
     }
 
     /// Another server's data take the place of its own.

@@ -16,6 +16,7 @@ use bloodraven_brain::group::input::{Facts, Outcome, ReplicaFacts};
 use bloodraven_brain::message::StartId;
 use bloodraven_brain::site::Pair;
 use bloodraven_brain::time::Millis;
+use bloodraven_gtid::GtidSet;
 
 /// How a statement ended.
 pub(super) enum Ran {
@@ -163,8 +164,10 @@ impl World {
             }
             Task::StartReplica => {
                 let server = &mut self.pods[p].server;
-                server.receiver = server.source.is_some();
                 server.applier = server.source.is_some();
+                if server.applier && !server.receiver {
+                    server.receive();
+                }
                 server.receiver_error = None;
                 self.go_on_applying(p);
                 self.start_pulling(p);
@@ -216,6 +219,17 @@ impl World {
                 }
                 return self.begin_clone(p, donor, caller);
             }
+            Task::SwitchSemiSync(switch) => {
+                if let Err(why) = self.switch_semi_sync(p, *switch) {
+                    return Some(Outcome::Failed(why.to_owned()));
+                }
+                return read(self);
+            }
+            // Simulated servers have no accounts: everybody is let in.
+            Task::CheckLogins { .. } | Task::SetPasswords { .. } | Task::DiscardPasswords { .. } => {
+                return Some(Outcome::Logins(Box::default()));
+            }
+            Task::RenewChannel { .. } => {}
             Task::Cache(_) => return Some(Outcome::Failed("there is no cache".to_owned())),
         }
         Some(Outcome::Ok)
@@ -229,7 +243,7 @@ impl World {
         let server = &mut self.pods[p].server;
         // CLONE drops what there is first.
         server.reset_replica();
-        server.replace_data(bloodraven_gtid::GtidSet::new(), false);
+        server.replace_data(GtidSet::new(), false);
         server.cloning = Some(Cloning { donor, caller });
         let start = server.start;
         let at = self.soon(500 * MS, 6 * SEC);
@@ -295,16 +309,22 @@ impl World {
                 behind,
             }
         });
+        // A commit that waits for a receipt is at those who receive, and is not executed yet. A server that could be closed has
+        // none: closing waits for them, and who is ended there has committed.
+        let waiting = server.waiting.iter().copied().filter(|_| server.is_open());
+        let committing: GtidSet = waiting.collect();
         Facts {
             pair: Pair { read_only: server.read_only, super_read_only: server.super_read_only },
             server_uuid: server.uuid,
             data: Some(Data {
-                executed: server.executed.clone(),
+                executed: server.executed.subtract(&committing),
                 received: server.received.clone(),
                 purged: server.purged.clone(),
+                committing,
             }),
             replica,
             user_data: server.user_data,
+            semi_sync: self.semi_sync_facts(p),
         }
     }
 

@@ -12,7 +12,7 @@ use super::net::{Channel, End, Net};
 use super::operator::Operator;
 use super::pod::Pod;
 use super::random::Random;
-use super::scenario::{Moment, SITES, Scenario, Setup, Victim};
+use super::scenario::{Moment, Process, SITES, Scenario, Setup, Victim};
 use super::server::Server;
 use super::store::Store;
 use super::trace::Trace;
@@ -21,7 +21,7 @@ use bloodraven_brain::fence::{Disk, Marker};
 use bloodraven_brain::group::Spec;
 use bloodraven_brain::group::input::PodFacts;
 use bloodraven_brain::group::kept::{CacheKept, Kept};
-use bloodraven_brain::group::spec::{CacheSpec, PlannedSpec, SiteSpec, UpdateStrategy};
+use bloodraven_brain::group::spec::{CacheSpec, Durability, PlannedSpec, SiteSpec, UpdateStrategy};
 use bloodraven_brain::message::OpeningWord;
 use bloodraven_brain::name::{Member, Site};
 use bloodraven_brain::record::{Cause, Holder, Phase, Record, Settings, VoterSet};
@@ -55,6 +55,8 @@ pub(super) struct World {
     pub(super) caches: Vec<Cache>,
     /// Sites whose node is gone.
     pub(super) lost_nodes: Vec<bool>,
+    /// Processes that are not started again before they are released.
+    pub(super) held: Vec<Process>,
     /// Ambushes that wait for their moment.
     pub(super) ambushes: Vec<(Moment, Victim)>,
     pub(super) clients: Clients,
@@ -96,6 +98,7 @@ impl World {
             pods: Vec::new(),
             current: Vec::new(),
             caches: Vec::new(),
+            held: Vec::new(),
             ambushes: Vec::new(),
             clients: Clients::new(setup.sites),
             judge: Judge::new(setup),
@@ -358,6 +361,7 @@ fn spec(setup: &Setup, names: &[Site]) -> Spec {
         peer_check: Millis(5000),
         priorities: setup.priorities.iter().filter_map(|site| names.get(*site).cloned()).collect(),
         max_lag: Millis::from_secs(300),
+        durability: if setup.semi_sync { Durability::semi_sync(Millis(0)) } else { Durability::Async },
         planned: PlannedSpec {
             max_lag_wait: Millis::from_secs(30),
             drain_timeout: Millis::from_secs(5),

@@ -64,7 +64,7 @@ metric_set! {
         gauge replication_running = "replication_running" [site: &str, thread: ReplicationThread]
             "1 while a replication thread runs, 0 while it stands, -1 if nobody knows";
         gauge semi_sync_active = "semi_sync_active" [site: &str]
-            "1 while the site waits for a replica at each commit";
+            "1 while each commit of the primary waits for a receipt that somebody gives, 0 while not; absent with Async";
         gauge divergent_transactions = "divergent_transactions" [site: &str]
             "Transactions that a site has and the primary lacks";
         gauge unapplied_transactions = "unapplied_transactions" [site: &str]

@@ -385,3 +385,14 @@ fn strangers_are_forgotten_after_a_lease() {
     assert_eq!(evidence.heard.len(), 3, "the voter, and two strangers of the last lease");
     assert!(evidence.heard.contains_key(&member(PDX)) && evidence.ended.is_empty());
 }
+
+/// Two words of one moment come in the order in which they were said: the second is the news.
+#[test]
+fn of_two_words_of_one_moment_the_later_counts() {
+    let (record, pdx) = (stable(&["iad", "pdx"], 1), member("pdx"));
+    let mut evidence = Evidence::new(Boot(ELECTED));
+    for conflict in [false, true, false] {
+        evidence.take(&record, &Ack { conflict, ..ack(&pdx, 5) }, Boot(ELECTED), Millis(0));
+        assert_eq!(evidence.heard[&pdx].conflict, conflict);
+    }
+}

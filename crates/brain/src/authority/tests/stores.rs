@@ -92,3 +92,21 @@ fn f_35_a_voter_of_the_present_epoch_is_newer_than_any_set() {
     check(&record, &ack(&other, 6), &[]);
     check(&record, &ack(&one, 8), &[&other]);
 }
+
+/// Who has ended speaks for nobody, also where it is the newer of two: its answer was on its way when its end was seen.
+#[test]
+fn f_35_an_instance_that_has_ended_ends_nobody() {
+    let (iad, one, other) = (life("iad", "i", "s1"), life("pdx", "p", "s1"), life("pdx", "p", "s2"));
+    let record = with_voters(&seated(&[iad.clone(), one.clone()]), &[iad, other.clone()]);
+    check(&record, &ack(&other, 6), &[&one]);
+    check(&note_end(&record, &other, Wall(0)), &ack(&other, 6), &[]);
+}
+
+/// Of two that one epoch lists neither is the older, so neither ends the other.
+#[test]
+fn f_35_of_two_stores_listed_at_once_neither_ends_the_other() {
+    let (iad, one, other) = (life("iad", "i", "s1"), life("pdx", "p", "s1"), life("pdx", "p", "s2"));
+    let record = seated(&[iad, one.clone(), other.clone()]);
+    check(&record, &fenced(&one, 5), &[]);
+    check(&record, &fenced(&other, 5), &[]);
+}

@@ -340,8 +340,40 @@ fn f_23_opened_by_hand_without_authority_is_closed_at_first_sight() {
         bench.by_hand(read_only, super_read_only).tick().lane_done();
         assert!(bench.ack().opened_by_hand && !bench.ack().fenced);
         bench.run_lane();
-        assert!(!bench.writable() && bench.ack().fenced && !bench.ack().opened_by_hand);
+        assert!(!bench.writable() && bench.ack().fenced);
     }
+}
+
+/// F-23: the fence comes within milliseconds, and the leader asks every few seconds: the wish is told for a lease.
+#[test]
+fn f_23_a_wish_outlives_the_fence_that_follows_it() {
+    let mut bench = Bench::under(view(5, 5, Some(&member("pdx"))));
+    bench.by_hand(false, false).tick().run_lane();
+    assert!(bench.ack().fenced && bench.ack().opened_by_hand);
+    bench.hear(view(6, 5, None), Source::Operator).run_lane();
+    assert!(bench.ack().opened_by_hand, "the revocation that it asked for takes nothing from it");
+    bench.later(LEASE - 1).timer();
+    assert!(bench.ack().opened_by_hand);
+    bench.later(1).timer();
+    assert!(!bench.ack().opened_by_hand);
+}
+
+/// F-23: authority went somewhere, so the wish is over, fulfilled or not.
+#[test]
+fn f_23_a_wish_ends_with_the_tenure() {
+    let mut bench = Bench::under(view(5, 5, Some(&member("pdx"))));
+    bench.by_hand(false, false).tick().run_lane();
+    bench.hear(view(7, 7, Some(&member("fra"))), Source::Operator).run_lane();
+    assert!(!bench.ack().opened_by_hand);
+}
+
+/// Contract 8.5: whoever lifts his own fence at the holder wishes for nothing.
+#[test]
+fn a_fence_lifted_at_the_holder_is_no_wish() {
+    let mut bench = Bench::opened();
+    bench.by_hand(true, true).tick().run_lane().by_hand(false, false);
+    bench.tick().run_lane();
+    assert!(bench.writable() && !bench.ack().opened_by_hand);
 }
 
 /// F-09: a newer tenure heard in the middle of an opening is not written down as opened here.

@@ -27,7 +27,10 @@ impl Group {
         if self.active_cache_lost(active) {
             return self.heir(active);
         }
-        let apart = cache.last_promotion.as_ref().is_none_or(|last| now.wall >= last.at.after(APART));
+        let apart = cache.last_promotion.as_ref().is_none_or(|last| self.ages.passed(last.at, APART, now));
+        if apart && self.active_cache_follows(active) {
+            return self.fullest(active);
+        }
         if !apart || !self.cache_is_master(active) {
             return None;
         }
@@ -39,7 +42,7 @@ impl Group {
         let serving = self.serving(kept)?.site;
         let planned = kept.record.as_ref().is_some_and(|record| record.cause == Cause::Planned);
         let last = kept.last_failover.as_ref().filter(|last| last.to == serving && !planned)?;
-        (now.wall < last.at.after(EMERGENCY)).then_some(serving)
+        (!self.ages.passed(last.at, EMERGENCY, now)).then_some(serving)
     }
 
     /// The one replica that can stand in for a master that is gone. Of several none is taken, unless the master came back
@@ -57,6 +60,15 @@ impl Group {
             }
             _ => None,
         }
+    }
+
+    /// Nobody is the master: the one that has most, and of equals the one that has the label.
+    fn fullest(&self, active: &Site) -> Option<Site> {
+        let names = self.spec.sites.iter().map(|spec| &spec.site);
+        let fit =
+            names.filter(|site| self.follows_with_data(site) && (self.spec.is_candidate(site) || *site == active));
+        let has = |site: &&Site| self.cache_facts(site).map(|facts| (facts.keys > 0, facts.offset(), *site == active));
+        fit.max_by_key(has).cloned()
     }
 
     /// The database's site, where a replica is ready.

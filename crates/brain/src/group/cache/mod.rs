@@ -94,7 +94,7 @@ impl Group {
         if !self.all_caches_polled() {
             return;
         }
-        let settled = cache.last_promotion.as_ref().is_none_or(|last| now.wall >= last.at.after(SETTLE));
+        let settled = cache.last_promotion.as_ref().is_none_or(|last| self.ages.passed(last.at, SETTLE, now));
         let active = self.active_cache(kept, cache);
         let upgrading = cache.upgrade.as_ref().is_some_and(|upgrade| upgrade.phase.is_active());
         if settled && !upgrading && active != cache.active {

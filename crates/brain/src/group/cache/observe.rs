@@ -109,6 +109,12 @@ impl Group {
         blank && self.spec.sites.iter().any(|spec| follower_holds(&spec.site))
     }
 
+    /// The one with the label follows another. It was told to before it became the active one, or a human did that; where
+    /// another one is the only master, that one is the active one by now.
+    pub(super) fn active_cache_follows(&self, active: &Site) -> bool {
+        self.follows_with_data(active)
+    }
+
     /// Whether it is a replica that is not being filled just now.
     pub(super) fn follows_with_data(&self, site: &Site) -> bool {
         self.cache_facts(site)

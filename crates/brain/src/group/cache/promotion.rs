@@ -93,7 +93,8 @@ impl Group {
     fn next_method(&self, now: Now, kept: &Kept, cache: &CacheKept, run: &Run) -> Option<(PromotionMethod, CacheTask)> {
         let facts = self.cache_facts(&run.target)?;
         let planned = is_planned(kept, &run.target);
-        let lost = cache.active.as_ref().is_none_or(|active| self.active_cache_lost(active));
+        let gone = |active: &Site| self.active_cache_lost(active) || self.active_cache_follows(active);
+        let lost = cache.active.as_ref().is_none_or(gone);
         let linked = matches!(facts.role, CacheRole::Replica { link_up: true, .. });
         let helped = facts.takeover && (linked || !lost);
         if (helped || planned) && !run.failed.contains(&PromotionMethod::Takeover) {
@@ -185,9 +186,8 @@ impl Group {
 
     /// Those still connected to another cache than the new master come back through the Service: once, best effort.
     pub(super) fn end_clients_elsewhere(&mut self, now: Now, cache: &CacheKept, out: &mut Step) {
-        let Some(last) = cache.last_promotion.as_ref().filter(|last| now.wall < last.at.after(END_CLIENTS)) else {
-            return;
-        };
+        let recent = |last: &&Move| !self.ages.passed(last.at, END_CLIENTS, now);
+        let Some(last) = cache.last_promotion.as_ref().filter(recent) else { return };
         if self.caching.clients_ended.0 != Some(last.at) {
             self.caching.clients_ended = (Some(last.at), std::collections::BTreeSet::new());
         }

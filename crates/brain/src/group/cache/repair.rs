@@ -88,7 +88,7 @@ impl Group {
     /// grace.
     fn may_be_emptied(&self, now: Now, site: &Site, facts: &CacheFacts, cache: &CacheKept) -> bool {
         let grace = self.spec.cache.as_ref().map_or(TELL_AGAIN, |spec| spec.stale_master_grace);
-        let over = cache.stale_masters.get(site).is_some_and(|since| now.wall >= since.after(grace));
+        let over = cache.stale_masters.get(site).is_some_and(|since| self.ages.passed(*since, grace, now));
         let taken = matches!(&self.caching.taken_from, Some((old, true)) if old == site);
         let known = cache.stale_masters.contains_key(site);
         known && (over || taken || took_no_writes(facts))

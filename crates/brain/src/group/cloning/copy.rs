@@ -5,10 +5,12 @@
 //! asked for is begun anew: a copy over a copy loses nothing, and old data cannot be told from the new by their sets. The
 //! server refuses a second copy beside one that runs.
 
-use super::{Ended, PHASE_BOUND, go_to};
+use super::{ATTEMPTS, Ended, PHASE_BOUND, go_to};
+use crate::candidate::drain::Receiver;
 use crate::group::command::Task;
+use crate::group::input::Facts;
 use crate::group::kept::{CloneKept, ClonePhase, CloneSource};
-use crate::group::recovery::Footing;
+use crate::group::recovery::{Footing, block};
 use crate::group::save::Plan;
 use crate::group::{Group, Step};
 use crate::name::Site;
@@ -64,10 +66,15 @@ impl Group {
             }
             return;
         }
-        if clone.source == CloneSource::Reclone {
-            return self.order_copy(now, site, clone, &footing, out);
-        }
         let Some(facts) = self.closed_facts(site, footing.tenure) else { return };
+        if clone.source == CloneSource::Reclone {
+            // One that goes on receiving would always have more than may go.
+            let receives = facts.replica.as_ref().is_some_and(|replica| replica.receiver != Receiver::Stopped);
+            if receives {
+                return self.act_on_reading(now, site, Task::StopReceiver, out);
+            }
+            return self.begin_asked_copy(now, site, clone, &footing, &facts, plan, out);
+        }
         match self.finding(now, &footing, site, &facts) {
             None => self.read_primary(now, &footing, out),
             Some(verdict) if verdict.empty => self.order_copy(now, site, clone, &footing, out),
@@ -81,10 +88,37 @@ impl Group {
         }
     }
 
+    /// What an admin agreed to lose was compared with the primary of that moment. Another one may lack more.
+    #[expect(clippy::too_many_arguments, reason = "one site as it is stored and as it is seen")]
+    fn begin_asked_copy(
+        &mut self,
+        now: Now,
+        site: &Site,
+        clone: &CloneKept,
+        footing: &Footing,
+        facts: &Facts,
+        plan: &mut Plan,
+        out: &mut Step,
+    ) {
+        if facts.data.is_some() {
+            let Some(verdict) = self.finding(now, footing, site, facts) else {
+                return self.read_primary(now, footing, out);
+            };
+            if verdict.is_divergent() && !plan.kept.site(site).divergent.contains(&verdict.missing) {
+                block(plan, site, &verdict.missing);
+                let last = CloneKept { attempts: ATTEMPTS, ..clone.clone() };
+                let why = "it has what the present primary lacks, and nobody was asked about that";
+                return self.attempt_failed(now, site, &last, why, plan, out);
+            }
+        }
+        self.order_copy(now, site, clone, footing, out);
+    }
+
     fn order_copy(&mut self, now: Now, site: &Site, clone: &CloneKept, footing: &Footing, out: &mut Step) {
         let donor = footing.primary.site.clone();
-        // What was written since is not what anybody agreed to lose.
-        let over = self.seen.site(site).and_then(|seen| seen.executed()).cloned().map(Box::new);
+        // What was written since is not what anybody agreed to lose; what was received may be applied meanwhile.
+        let data = self.seen.site(site).and_then(|seen| seen.facts.as_ref()?.data.as_ref());
+        let over = data.map(|data| Box::new(data.held()));
         let asked = clone.source == CloneSource::Reclone;
         if self.may_change(now, site) && self.begin(now, site, Task::Clone { donor, over, asked }, out) {
             self.cloning.began = Some((site.clone(), clone.attempts));

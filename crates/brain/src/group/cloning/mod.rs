@@ -83,7 +83,7 @@ impl Group {
             Outcome::Cloned => Ended::Copied,
             Outcome::Refused(why) => Ended::Refused(why.clone()),
             Outcome::Failed(why) => Ended::Failed(why.clone()),
-            Outcome::Ok | Outcome::Read(_) | Outcome::Sessions(_) | Outcome::Offset(_) => {
+            Outcome::Ok | Outcome::Read(_) | Outcome::Sessions(_) | Outcome::Logins(_) | Outcome::Offset(_) => {
                 Ended::Failed("its end was not understood".to_owned())
             }
         };
@@ -106,10 +106,11 @@ impl Group {
 
     /// The first site that is to be filled: candidates before those that are never promoted.
     fn start_a_clone(&mut self, now: Now, footing: &Footing, plan: &mut Plan) {
-        let (candidates, others): (Vec<Site>, Vec<Site>) =
-            self.spec.names().into_iter().partition(|site| self.spec.is_candidate(site));
-        for site in candidates.into_iter().chain(others) {
-            let was = plan.kept.site(&site);
+        let mut sites = self.spec.names();
+        sites.sort_by_key(|site| !self.spec.is_candidate(site));
+        let kept = plan.kept.clone();
+        for site in sites {
+            let was = kept.look(&site);
             if !self.may_receive(footing, &site) || !self.is_due(now, &site, was.clone.as_ref()) {
                 continue;
             }
@@ -117,7 +118,7 @@ impl Group {
             let again = was.clone.as_ref().filter(|clone| clone.holds_the_site()).map(|clone| clone.source);
             let source = match again {
                 Some(source) => Some(source),
-                None => self.is_to_be_filled(now, footing, &site, &was).then(|| filling(&plan.kept)),
+                None => self.is_to_be_filled(now, footing, &site, was).then(|| filling(&kept)),
             };
             if let Some(source) = source {
                 return begin_clone(plan, &site, source, attempts);

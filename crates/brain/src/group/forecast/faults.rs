@@ -59,6 +59,7 @@ impl Rehearsal {
             unperformed: Vec::new(),
             faults: Faults::default(),
             writes: Vec::new(),
+            openings: Vec::new(),
         }
     }
 
@@ -203,6 +204,8 @@ impl Actor {
             facts,
             named: false,
             sessions: 0,
+            opened_by_hand: false,
+            locked: false,
             asked: 0,
             refuses: None,
             cache: None,

@@ -4,8 +4,10 @@ use super::Ending;
 use crate::authority::Answer;
 use crate::candidate::Data;
 use crate::candidate::drain::{Applier, Receiver};
-use crate::group::command::{Command, RequestKind, Task};
-use crate::group::input::{CacheFacts, Facts, Input, Loaded, Outcome, ReplicaFacts, Saved, Saw, Shown, Word};
+use crate::group::command::{Command, RequestKind, SourceSwitch, Switch, Task};
+use crate::group::input::{
+    CacheFacts, Facts, Input, Loaded, Outcome, ReplicaFacts, Saved, Saw, Shown, SourceSide, Word,
+};
 use crate::group::{Group, Kept, Notice, Stored};
 use crate::message::{Ack, FencedBy, Grant, Question, QuestionId, StartId};
 use crate::name::{Instance, Member, Site};
@@ -30,7 +32,7 @@ pub(crate) struct Rehearsal {
     pub(crate) store: Kept,
     pub(crate) actors: BTreeMap<Site, Actor>,
     pub(crate) told: Vec<(Millis, Notice)>,
-    pub(super) next_poll: Boot,
+    pub(crate) next_poll: Boot,
     pub(super) inputs: VecDeque<Input>,
     /// What nobody here carries out.
     pub(crate) unperformed: Vec<Command>,
@@ -40,10 +42,14 @@ pub(crate) struct Rehearsal {
     /// Everything that was ever stored, in order.
     #[cfg(test)]
     pub(crate) writes: Vec<Kept>,
+    /// Who was opened, and how it stood with receipts then.
+    #[cfg(test)]
+    pub(crate) openings: Vec<(Site, crate::group::input::SemiSync)>,
 }
 
 /// One site.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "two processes and some facts, each true or false")]
 pub(crate) struct Actor {
     pub(crate) server: bool,
     pub(crate) sidecar: bool,
@@ -55,6 +61,10 @@ pub(crate) struct Actor {
     pub(super) named: bool,
     /// Applications hold that many sessions that do not end.
     pub(crate) sessions: u64,
+    /// Its sidecar tells of a hand that opened it.
+    pub(crate) opened_by_hand: bool,
+    /// Its server lets nobody in.
+    pub(crate) locked: bool,
     /// Questions so far.
     pub(super) asked: u64,
     /// Tasks that fail.
@@ -84,6 +94,8 @@ impl Rehearsal {
                 facts,
                 named,
                 sessions: 0,
+                opened_by_hand: false,
+                locked: false,
                 asked: 0,
                 refuses: None,
                 cache: seen.cache.clone().flatten(),
@@ -108,6 +120,8 @@ impl Rehearsal {
             faults: super::faults::Faults::default(),
             #[cfg(test)]
             writes: Vec::new(),
+            #[cfg(test)]
+            openings: Vec::new(),
         })
     }
 
@@ -174,7 +188,11 @@ impl Rehearsal {
             let epoch = self.store.epoch();
             for site in self.group.spec.names() {
                 let saw = self.actors.get(&site).filter(|actor| actor.server);
-                let saw = saw.map_or(Saw::Nothing, |actor| Saw::Facts(Box::new(actor.facts.clone())));
+                let saw = match saw {
+                    None => Saw::Nothing,
+                    Some(actor) if actor.locked => Saw::LoginRefused,
+                    Some(actor) => Saw::Facts(Box::new(actor.facts.clone())),
+                };
                 self.tell(Input::Polled { site, began_under: epoch, saw });
             }
             self.poll_caches();
@@ -267,6 +285,8 @@ impl Rehearsal {
         if grant.open.is_some() && actor.named && actor.instance == grant.to.instance {
             actor.facts.pair = Pair::OPEN;
             actor.facts.replica = None;
+            #[cfg(test)]
+            self.openings.push((grant.to.site.clone(), actor.facts.semi_sync));
         }
     }
 
@@ -304,7 +324,7 @@ impl Actor {
             fenced,
             gtid: (fenced && self.server).then(|| self.executed()),
             fenced_by: fenced.then_some(FencedBy::Boot),
-            opened_by_hand: false,
+            opened_by_hand: self.opened_by_hand,
             conflict: false,
             mysqld: self.server.then_some(StartId(1)),
             last_vouch: BTreeMap::new(),
@@ -316,6 +336,9 @@ impl Actor {
     }
 
     fn work(&mut self, task: &Task, all: &BTreeMap<Site, GtidSet>) -> Outcome {
+        if self.locked {
+            return Outcome::Refused("login refused".to_owned());
+        }
         match task {
             Task::Fence => self.facts.pair = Pair::CLOSED,
             Task::EndSessions => return Outcome::Sessions(self.sessions),
@@ -330,11 +353,17 @@ impl Actor {
             }
             Task::Clone { donor, .. } => {
                 let executed = all.get(donor).cloned().unwrap_or_default();
-                self.facts.data = Some(Data { purged: executed.clone(), executed, received: GtidSet::new() });
+                self.facts.data = Some(Data { purged: executed.clone(), executed, ..Data::default() });
                 self.facts.replica = None;
                 return Outcome::Cloned;
             }
             Task::Read | Task::Cache(_) => {}
+            Task::SwitchSemiSync(switch) => self.switch_semi_sync(*switch),
+            // A rehearsal has no passwords: everybody is let in.
+            Task::CheckLogins { .. } | Task::SetPasswords { .. } | Task::DiscardPasswords { .. } => {
+                return Outcome::Logins(Box::default());
+            }
+            Task::RenewChannel { .. } => return Outcome::Ok,
             Task::StopReceiver => {
                 if let Some(replica) = &mut self.facts.replica {
                     replica.receiver = Receiver::Stopped;
@@ -349,6 +378,19 @@ impl Actor {
             }
         }
         Outcome::Read(Box::new(self.facts.clone()))
+    }
+
+    fn switch_semi_sync(&mut self, switch: Switch) {
+        let semi_sync = &mut self.facts.semi_sync;
+        match switch.source {
+            Some(SourceSwitch::On { timeout }) => semi_sync.source = Some(SourceSide { timeout, strict: true }),
+            Some(SourceSwitch::OffIfClosed | SourceSwitch::Off) => semi_sync.source = None,
+            None => {}
+        }
+        semi_sync.waits = semi_sync.source.is_some();
+        if let Some(on) = switch.replica {
+            (semi_sync.replica, semi_sync.acknowledges) = (on, on && self.facts.replica.is_some());
+        }
     }
 
     pub(super) fn follow(&mut self, source: &Site, all: &BTreeMap<Site, GtidSet>) {

@@ -39,9 +39,7 @@ impl Group {
         if active.as_ref() == Some(&planned.target) || cache.offset_capture_failed {
             return plan.enter(PlannedPhase::PromotingCache, |_| {});
         }
-        let over =
-            now.wall >= began.after(spec.max_sync_wait) || now.boot >= self.phase_since(now) + spec.max_sync_wait;
-        if over {
+        if self.ages.passed(began, spec.max_sync_wait, now) {
             return cache_sync_timed_out(spec.fail_on_timeout, spec.max_sync_wait, planned, plan);
         }
         match cache.source_offset {
@@ -117,7 +115,7 @@ impl Group {
         let offset = self.offset_answer(target).and_then(Result::ok);
         if let Some(offset) = offset.filter(|offset| ready && *offset >= captured) {
             let began = planned.cache.as_ref().and_then(|cache| cache.sync_wait_started).unwrap_or(now.wall);
-            let seconds = u64::try_from(now.wall.0.saturating_sub(began.0) / 1000).unwrap_or(0);
+            let seconds = self.ages.of(began, now).0 / 1000;
             return plan.enter(PlannedPhase::PromotingCache, |planned| {
                 let cache = planned.cache.get_or_insert_default();
                 cache.target_offset = Some(offset);

@@ -56,7 +56,7 @@ impl Group {
     /// At once, then every second, until nobody is left or the time is over; it goes on either way.
     fn end_sessions(&mut self, now: Now, planned: &Planned, lost: bool, plan: &mut Plan, out: &mut Step) {
         let left = self.planning.sessions.and_then(|(_, left)| left);
-        let over = planned.drain_started.is_none_or(|began| now.wall >= began.after(planned.drain_timeout));
+        let over = planned.drain_started.is_none_or(|began| self.ages.passed(began, planned.drain_timeout, now));
         if left == Some(0) || over || lost {
             return plan.enter(PlannedPhase::WaitingForLag, |planned| {
                 planned.remaining_connections = left;

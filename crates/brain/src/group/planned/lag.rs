@@ -35,7 +35,7 @@ impl Group {
         if let Some(message) = self.target_fails(planned) {
             return plan.take_back(PlannedReason::TargetUnhealthy, &message);
         }
-        if planned.lag_wait_started.is_none_or(|began| now.wall >= began.after(planned.max_lag_wait)) {
+        if planned.lag_wait_started.is_none_or(|began| self.ages.passed(began, planned.max_lag_wait, now)) {
             let message = format!("the target did not catch up within {} s", planned.max_lag_wait.0 / 1000);
             return plan.take_back(PlannedReason::LagTimeout, &message);
         }

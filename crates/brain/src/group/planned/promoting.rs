@@ -59,6 +59,8 @@ impl Group {
             (Some(target), Ok(release)) => {
                 let nothing = (BTreeMap::new(), GtidSet::new());
                 self.give(now, record, &release, &target, nothing.0, nothing.1, plan);
+                // While that is being stored: the target has everything, and the source sends nothing more.
+                self.stop_receiving(now, &target.site, out);
             }
             (Some(_), Err(missing)) => self.obstacle = Some(Obstacle::Release(missing)),
             (None, _) => self.obstacle = Some(Obstacle::Planned),

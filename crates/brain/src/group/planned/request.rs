@@ -260,7 +260,8 @@ impl Group {
         if !self.seen.requests.planned.as_ref().is_some_and(|request| is_of(request, planned)) {
             return plan.fail(now, PlannedReason::Cancelled, "the request was taken back");
         }
-        if planned.retry_after.is_none_or(|at| now.wall >= at) {
+        let last = self.seen.last_failover.as_ref();
+        if cooldown::may_start(Cause::Planned, Reach::OtherSite, last, self.spec.cooldown, now.boot).is_ok() {
             let source = seat.map_or_else(|| planned.source.clone(), |seat| seat.site.clone());
             plan.enter(PlannedPhase::Pending, |planned| {
                 planned.reason = None;

@@ -1,5 +1,7 @@
 //! Planned failovers among obedient sites.
 
+mod conditions;
+
 use crate::group::forecast::Rehearsal;
 use crate::group::input::{Input, PlannedWish, Request, Requests};
 use crate::group::kept::{Kept, PlannedPhase, PlannedReason};
@@ -7,7 +9,7 @@ use crate::group::tests::{running, told, write};
 use crate::group::{Notice, Task};
 use crate::name::Site;
 use crate::record::{Cause, Phase, ProofKind};
-use crate::time::Millis;
+use crate::time::{Millis, Wall};
 
 use PlannedPhase::{Draining, Pending, Promoting, Resuming, Succeeded, Validating, WaitingForLag};
 
@@ -99,6 +101,8 @@ fn inside_the_cooldown_it_is_rejected_or_deferred() {
         stage.play(Millis::from_secs(2), |_| false);
         let expected = if defer { PlannedPhase::Deferred } else { PlannedPhase::Failed };
         assert_eq!(outcome(&stage), Some((expected, Some(PlannedReason::CooldownActive))));
+        let message = stage.store.planned.as_ref().map(|planned| planned.message.clone()).unwrap_or_default();
+        assert!(message.contains("retry after 20"), "the moment is named: {message}");
         let moved = stage.play(Millis::from_secs(400), |stage| stage.writer() == Some(site("fra")));
         assert_eq!(moved, defer, "{:?}", stage.store.planned);
     }
@@ -116,6 +120,58 @@ fn a_target_that_does_not_catch_up_gives_authority_back_to_the_source() {
     assert_eq!(stage.writer(), Some(site("iad")));
     assert_eq!(stage.store.record.as_ref().map(|record| record.cause), Some(Cause::Rollback));
     assert_eq!(stage.store.last_failover, None);
+}
+
+#[test]
+fn a_calendar_that_jumps_changes_no_wait() {
+    // The calendar's jump while nobody can write, in seconds; how long the wait takes, at least and at most.
+    for jump in [0, -3600, 3600] {
+        let mut stage = running(&["iad", "pdx", "fra"]);
+        write(&mut stage, "1:11-20");
+        stage.actors.get_mut(&site("pdx")).expect("pdx").refuses = Some(|task| matches!(task, Task::WaitFor { .. }));
+        stage.actors.get_mut(&site("iad")).expect("iad").sessions = 3;
+        stage.group.spec.planned.max_lag_wait = Millis::from_secs(20);
+        stage.group.spec.planned.drain_timeout = Millis::from_secs(9);
+        ask(&mut stage, "pdx");
+        for (phase, least, most) in [(Draining, 8, 11), (WaitingForLag, 19, 23)] {
+            let fenced = |stage: &Rehearsal| {
+                let planned = stage.store.planned.as_ref();
+                planned.is_some_and(|planned| planned.phase == phase && planned.drain_started.is_some())
+            };
+            assert!(stage.play(MINUTE, fenced), "{jump} {phase:?}");
+            stage.now.wall = Wall(stage.now.wall.0 + jump * 1000);
+            let began = stage.now.boot;
+            assert!(stage.play(MINUTE, |stage| !fenced(stage) || is_taken_back(stage)), "{jump} {phase:?}");
+            let took = stage.now.boot.since(began);
+            assert!(took >= Millis::from_secs(least) && took <= Millis::from_secs(most), "{jump} {phase:?} {took:?}");
+        }
+        assert!(stage.play(MINUTE, is_over), "{jump}");
+        assert_eq!(outcome(&stage), Some((PlannedPhase::Failed, Some(PlannedReason::LagTimeout))), "{jump}");
+    }
+}
+
+fn is_taken_back(stage: &Rehearsal) -> bool {
+    outcome(stage).is_some_and(|(_, reason)| reason.is_some())
+}
+
+#[test]
+fn a_deferred_request_goes_on_when_the_cooldown_is_over_whatever_the_calendar_says() {
+    for jump in [0, -7200, 7200] {
+        let mut stage = running(&["iad", "pdx", "fra"]);
+        stage.group.spec.planned.defer = true;
+        ask(&mut stage, "pdx");
+        assert!(stage.play(MINUTE, |stage| stage.writer() == Some(site("pdx"))));
+        crate::group::tests::follow_all(&mut stage, &site("pdx"));
+        stage.tell(Input::Requests(Box::default()));
+        stage.play(Millis::from_secs(10), |_| false);
+        ask(&mut stage, "fra");
+        stage.play(Millis::from_secs(2), |_| false);
+        stage.now.wall = Wall(stage.now.wall.0 + jump * 1000);
+        let began = stage.now.boot;
+        assert!(stage.play(Millis::from_secs(400), |stage| stage.writer() == Some(site("fra"))), "{jump}");
+        let took = stage.now.boot.since(began);
+        assert!(took > Millis::from_secs(200), "{jump}: {took:?}");
+    }
 }
 
 #[test]

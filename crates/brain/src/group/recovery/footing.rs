@@ -29,6 +29,12 @@ pub(in crate::group) enum Hindrance {
 impl Group {
     /// The one confirmed primary, if sites may be brought back to it now.
     pub(in crate::group) fn footing(&self, now: Now, kept: &Kept) -> Result<Footing, Hindrance> {
+        let standing = self.standing(now, kept)?;
+        if self.spec.replication_account { Ok(standing) } else { Err(Hindrance::NoAccount) }
+    }
+
+    /// The one confirmed primary, while nobody else is at work; with or without an account for replication.
+    pub(in crate::group) fn standing(&self, now: Now, kept: &Kept) -> Result<Footing, Hindrance> {
         if self.is_paused(now) {
             return Err(Hindrance::Paused);
         }
@@ -41,17 +47,16 @@ impl Group {
         if let Some(site) = self.writer_beside(&primary.site) {
             return Err(Hindrance::OtherWriter(site));
         }
-        if !self.spec.replication_account {
-            return Err(Hindrance::NoAccount);
-        }
         Ok(Footing { primary, tenure: record.tenure })
     }
 
     /// A second server that writes, or could: it is closed first.
     fn writer_beside(&self, primary: &Site) -> Option<Site> {
         let judged = self.judged.as_ref().and_then(|judged| judged.fence.first()).map(|writer| writer.site.clone());
-        let open = |site: &Site| site != primary && self.seen.site(site).is_some_and(|seen| seen.watch.is_seen_open());
-        judged.or_else(|| self.spec.names().into_iter().find(open))
+        let open =
+            |site: &&Site| *site != primary && self.seen.site(site).is_some_and(|seen| seen.watch.is_seen_open());
+        let mut sites = self.spec.sites.iter().map(|spec| &spec.site);
+        judged.or_else(|| sites.find(open).cloned())
     }
 }
 

@@ -81,6 +81,7 @@ impl Group {
             // Only another clone brings it back; what it diverges by is told all the same.
             if !clone.phase.is_active() {
                 self.report(scene, site, &facts, plan);
+                self.go_on_untouched(scene, site, &facts, out);
             }
             return;
         }
@@ -108,6 +109,19 @@ impl Group {
             block(plan, site, &verdict.missing);
         } else {
             note(plan, site, Recovery::None, GtidSet::new());
+        }
+    }
+
+    /// A clone that failed before it touched anything leaves a site that follows, and whose receiver was stopped for it.
+    fn go_on_untouched(&mut self, scene: &Scene<'_>, site: &Site, facts: &Facts, out: &mut Step) {
+        let follows = |replica: &&ReplicaFacts| replica.source.as_ref() == Some(&scene.footing.primary.site);
+        let stands = facts.replica.as_ref().filter(follows).is_some_and(stopped_without_error);
+        let contained = || {
+            let known = self.recovering.sites.get(site).and_then(|known| known.verdict.as_ref());
+            known.is_some_and(|verdict| verdict.is_about(scene.footing.tenure) && !verdict.is_divergent())
+        };
+        if stands && contained() {
+            self.act_on_reading(scene.now, site, Task::StartReplica, out);
         }
     }
 

@@ -36,7 +36,7 @@ pub(in crate::group) struct Verdict {
     tenure: Epoch,
     /// What the site said.
     facts: Facts,
-    /// What the primary had executed, read after that.
+    /// What the primary had executed or was committing, read after that.
     pub(in crate::group) primary: GtidSet,
     /// What the site has, received or executed, and the primary lacks.
     pub(in crate::group) missing: GtidSet,
@@ -110,7 +110,8 @@ impl Group {
 /// What a reading of the primary says about what a site said before; none: it is to be read again.
 fn judge(asked: &mut Asked, outcome: &Outcome, at: Boot) -> Option<Verdict> {
     let Outcome::Read(primary) = outcome else { return None };
-    let primary = &primary.data.as_ref().filter(|_| primary.pair == Pair::OPEN)?.executed;
+    // A commit that waits for a receipt is at those who receive it, and may wait for long.
+    let primary = &primary.data.as_ref().filter(|_| primary.pair == Pair::OPEN)?.given(primary.server_uuid);
     let missing = asked.facts.data.as_ref()?.held().subtract(primary);
     let empty = is_empty_site(&asked.facts, primary);
     if !missing.is_empty() && !empty && asked.missed.is_none() {
@@ -146,6 +147,11 @@ impl Verdict {
     /// It has neither transactions nor a schema of a user.
     pub(in crate::group) fn holds_nothing(&self) -> bool {
         self.empty && self.facts.data.as_ref().is_some_and(|data| data.held().is_empty())
+    }
+
+    /// It was found under that tenure.
+    pub(super) fn is_about(&self, tenure: Epoch) -> bool {
+        self.tenure == tenure
     }
 
     /// It has what the primary lacks, and that is worth something.

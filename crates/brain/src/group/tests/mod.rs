@@ -5,9 +5,9 @@ mod moves;
 mod traces;
 
 use super::forecast::Rehearsal;
-use super::input::{Estate, Facts, Input, PodFacts};
+use super::input::{Estate, Facts, Input, PodFacts, SemiSync};
 use super::kept::Kept;
-use super::spec::{PlannedSpec, SiteSpec, Spec, UpdateStrategy};
+use super::spec::{Durability, PlannedSpec, SiteSpec, Spec, UpdateStrategy};
 use super::{Group, Notice};
 use crate::authority::Policy;
 use crate::candidate::Data;
@@ -38,6 +38,7 @@ pub(super) fn spec(sites: &[&str]) -> Spec {
         peer_check: Millis(5000),
         priorities: Vec::new(),
         max_lag: Millis::from_secs(300),
+        durability: Durability::Async,
         planned: PlannedSpec {
             max_lag_wait: Millis::from_secs(300),
             drain_timeout: Millis::from_secs(30),
@@ -72,6 +73,7 @@ pub(super) fn facts(number: u8, executed: &str) -> Facts {
         data: Some(Data { executed: set(executed), ..Data::default() }),
         replica: None,
         user_data: !executed.is_empty(),
+        semi_sync: SemiSync::default(),
     }
 }
 

@@ -1,9 +1,11 @@
 //! Moves, from the outside: who writes in the end, and why.
 
 use super::{facts, fresh, running, set, spec, told, write};
-use crate::group::forecast::Ending;
+use crate::candidate::drain::Receiver;
+use crate::group::forecast::{Ending, Rehearsal};
 use crate::group::kept::{Anchor, Kept};
-use crate::group::{Input, Notice};
+use crate::group::report::NotReady;
+use crate::group::{Input, Notice, Task};
 use crate::name::{Instance, Site};
 use crate::record::{Cause, Phase, ProofKind};
 use crate::time::Millis;
@@ -82,6 +84,54 @@ fn a_second_death_inside_the_cooldown_waits_for_its_end() {
 }
 
 #[test]
+fn nobody_receives_from_the_last_holder_any_more_while_another_is_being_opened() {
+    let mut stage = running(&["iad", "pdx", "fra:dr"]);
+    // It cannot be opened yet, so that there is something to see.
+    stage.actors.get_mut(&site("pdx")).expect("pdx").refuses = Some(|task| matches!(task, Task::CutReplication { .. }));
+    stage.kill(&site("iad"));
+    let receiver =
+        |stage: &Rehearsal| stage.actors[&site("fra")].facts.replica.as_ref().map(|replica| replica.receiver);
+    assert_eq!(receiver(&stage), Some(Receiver::Running));
+    let granted = |stage: &Rehearsal| stage.store.record.as_ref().is_some_and(|it| it.phase == Phase::Granting);
+    assert!(stage.play(MINUTE, granted), "{:?}", stage.group.obstacle);
+    assert_eq!(receiver(&stage), Some(Receiver::Stopped));
+}
+
+/// A primary that this operator does not see may serve all the same: its lease runs on while its peers vouch.
+#[test]
+fn authority_is_taken_from_a_lost_holder_only_when_somebody_else_can_get_it() {
+    let mut stage = running(&["iad", "pdx", "fra:dr"]);
+    let full = stage.actors[&site("pdx")].facts.clone();
+    stage.actors.get_mut(&site("pdx")).expect("pdx").facts = facts(2, "");
+    // Nothing can be copied from a donor that is not there.
+    stage.kill(&site("iad"));
+    assert!(!stage.play(MINUTE, |stage| stage.store.record.as_ref().is_some_and(|it| it.phase != Phase::Stable)));
+    let told = stage.group.summary(stage.now).degraded;
+    let sentence =
+        "NO PRIMARY: nobody can be promoted (iad: unreachable; pdx: it has no data; fra: dr-only is never promoted)";
+    assert!(told.iter().any(|(_, words)| words == sentence), "{told:?}");
+    stage.actors.get_mut(&site("pdx")).expect("pdx").facts = full;
+    assert!(stage.play(MINUTE, |stage| stage.writer() == Some(site("pdx"))), "{:?}", stage.group.obstacle);
+}
+
+#[test]
+fn a_candidate_that_lets_nobody_in_neither_holds_a_move_up_nor_begins_one() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    stage.actors.get_mut(&site("pdx")).expect("pdx").locked = true;
+    stage.play(Millis::from_secs(10), |_| false);
+    stage.kill(&site("iad"));
+    assert!(stage.play(MINUTE, |stage| stage.writer() == Some(site("fra"))), "{:?}", stage.group.obstacle);
+
+    let mut stage = running(&["iad", "pdx", "fra:dr"]);
+    stage.actors.get_mut(&site("pdx")).expect("pdx").locked = true;
+    stage.play(Millis::from_secs(10), |_| false);
+    stage.kill(&site("iad"));
+    assert!(!stage.play(MINUTE, |stage| stage.store.record.as_ref().is_some_and(|it| it.phase != Phase::Stable)));
+    stage.actors.get_mut(&site("pdx")).expect("pdx").locked = false;
+    assert!(stage.play(MINUTE, |stage| stage.writer() == Some(site("pdx"))), "{:?}", stage.group.obstacle);
+}
+
+#[test]
 fn dr_only_is_never_promoted() {
     let mut stage = running(&["iad", "pdx", "fra:dr"]);
     stage.kill(&site("iad"));
@@ -93,6 +143,10 @@ fn dr_only_is_never_promoted() {
 fn a_replaced_pod_of_the_holder_gets_authority_back_and_nothing_is_counted() {
     let mut stage = running(&["iad", "pdx"]);
     let later = stage.now.boot;
+    stage.actors.get_mut(&site("pdx")).expect("pdx").refuses = Some(|task| {
+        assert_ne!(*task, Task::StopReceiver, "who follows the site goes on");
+        false
+    });
     let iad = stage.actors.get_mut(&site("iad")).expect("iad");
     iad.instance = Instance::new("pod-iad-2", "s9");
     iad.born = later;
@@ -107,6 +161,22 @@ fn a_replaced_pod_of_the_holder_gets_authority_back_and_nothing_is_counted() {
     );
     assert_eq!(stage.store.last_failover, None);
     assert!(told(&stage).contains(&"AuthorityRestored".to_owned()), "{:?}", told(&stage));
+}
+
+#[test]
+fn a_replaced_pod_of_a_replica_follows_nobody_until_it_was_read() {
+    let mut stage = running(&["iad", "pdx"]);
+    assert_eq!(stage.group.summary(stage.now).ready, Ok(()));
+    let later = stage.now.boot;
+    let pdx = stage.actors.get_mut(&site("pdx")).expect("pdx");
+    pdx.instance = Instance::new("pod-pdx-2", "s9");
+    pdx.born = later;
+    // What the new one has to say is heard between two polls.
+    stage.next_poll = later + MINUTE;
+    let spoke = |stage: &Rehearsal| stage.group.seen.site(&site("pdx")).is_some_and(|seen| seen.words.len() == 2);
+    assert!(stage.play(Millis::from_secs(30), spoke));
+    assert_eq!(stage.group.summary(stage.now).ready, Err(NotReady::ReplicationUnhealthy));
+    assert!(stage.play(Millis::from_secs(120), |stage| stage.group.summary(stage.now).ready.is_ok()));
 }
 
 #[test]
@@ -150,6 +220,52 @@ fn a_human_who_opens_another_site_is_heard_while_the_holder_does_not_serve() {
     assert!(told(&stage).contains(&"ManualPromotionCompleted".to_owned()), "{:?}", told(&stage));
 }
 
+/// F-23: people close the old primary and open the new one a moment later. Its sidecar closes that at once and tells of it,
+/// and the leader's last reading of the old one may be from before.
+#[test]
+fn f_23_a_wish_counts_that_is_told_before_the_closed_holder_was_read() {
+    let mut stage = running(&["iad", "pdx"]);
+    stage.group.spec.cooldown = Millis::from_secs(36_000);
+    close(&mut stage, "iad");
+    hand_told(&mut stage, "pdx");
+    assert!(stage.play(MINUTE, |stage| stage.writer() == Some(site("pdx"))), "{:?}", told(&stage));
+    assert!(told(&stage).contains(&"ManualPromotionCompleted".to_owned()), "{:?}", told(&stage));
+}
+
+/// F-23: a hand beside a serving holder is no wish, also when its sidecar still tells of it after the holder was closed. The
+/// next hand is.
+#[test]
+fn f_23_a_hand_beside_a_serving_holder_is_no_wish_later() {
+    for (another_hand, wished) in [(false, false), (true, true)] {
+        let mut stage = running(&["iad", "pdx"]);
+        hand_told(&mut stage, "pdx");
+        stage.play(Millis::from_secs(8), |_| false);
+        if another_hand {
+            stage.actors.get_mut(&site("pdx")).expect("pdx").opened_by_hand = false;
+            stage.play(Millis::from_secs(8), |_| false);
+        }
+        close(&mut stage, "iad");
+        hand_told(&mut stage, "pdx");
+        stage.play(Millis::from_secs(8), |_| false);
+        let requested = told(&stage).contains(&"ManualPromotionRequested".to_owned());
+        assert_eq!(requested, wished, "{:?}", told(&stage));
+    }
+}
+
+/// Closed for good: nobody beside it opens it again.
+fn close(stage: &mut Rehearsal, name: &str) {
+    let actor = stage.actors.get_mut(&site(name)).expect("an actor");
+    (actor.facts.pair, actor.sidecar) = (crate::site::Pair::CLOSED, false);
+}
+
+fn hand_told(stage: &mut Rehearsal, name: &str) {
+    let now = stage.now.boot;
+    let actor = stage.actors.get_mut(&site(name)).expect("an actor");
+    actor.opened_by_hand = true;
+    let word = actor.word(&site(name), now);
+    stage.tell(Input::Heard(Box::new(word)));
+}
+
 #[test]
 fn a_new_leader_goes_on_wherever_the_old_one_stopped() {
     for stop in 0..40 {
@@ -158,7 +274,7 @@ fn a_new_leader_goes_on_wherever_the_old_one_stopped() {
         let begun = stage.store.epoch();
         stage.play(MINUTE, |stage| stage.store.epoch() > begun);
         stage.stop_after(stop);
-        stage.play(MINUTE, crate::group::forecast::Rehearsal::is_stopped);
+        stage.play(MINUTE, Rehearsal::is_stopped);
         let mut stage = stage.with_new_leader();
         assert!(
             stage.play(Millis::from_secs(90), |stage| stage.writer().is_some_and(|now| now != site("iad"))),
@@ -230,7 +346,7 @@ fn a_pod_that_is_being_deleted_is_not_taken_in() {
     estate.pods.push(pod);
     stage.tell(Input::Estate(Box::new(estate.clone())));
     stage.play(MINUTE, |_| false);
-    let lists = |stage: &crate::group::forecast::Rehearsal| {
+    let lists = |stage: &Rehearsal| {
         let record = stage.store.record.clone().expect("a record");
         record.voters.iter().any(|voter| *voter.instance.pod == *"pod-fra-2")
     };
@@ -262,7 +378,7 @@ fn people_are_told_by_which_rule_a_site_was_chosen_and_what_could_not_be_compare
 #[test]
 fn f_44_a_fence_that_lands_after_the_way_back_is_our_own_and_a_later_one_is_a_humans() {
     let mut stage = running(&["iad", "pdx"]);
-    let sent = |stage: &crate::group::forecast::Rehearsal| {
+    let sent = |stage: &Rehearsal| {
         let record = stage.store.record.as_ref().expect("a record");
         record.holder.as_ref().is_some_and(|holder| holder.sql_fence_sent)
     };

@@ -147,7 +147,7 @@ impl Group {
         match lacks {
             None if update.phase == UpdatePhase::WaitReplica => self.after_replica(now, site, serving, plan),
             None => enter_update(now, UpdatePhase::Complete, None, plan),
-            Some(lacks) if now.wall >= update.since.after(WAIT_BOUND) => {
+            Some(lacks) if self.ages.passed(update.since, WAIT_BOUND, now) => {
                 stand_still(update, Some(format!("{site} {lacks}")), plan);
             }
             Some(_) => {}
@@ -197,7 +197,7 @@ impl Group {
                 enter_update(now, UpdatePhase::UpdateOldPrimary, Some(old), plan);
             }
             // Failed, and the cause may be gone after a while: the phase begins anew, and with it another attempt.
-            Some(planned) if now.wall >= planned.completed.unwrap_or(planned.started).after(WAIT_BOUND) => {
+            Some(planned) if self.ages.passed(planned.completed.unwrap_or(planned.started), WAIT_BOUND, now) => {
                 enter_update(now, UpdatePhase::Complete, None, plan);
             }
             Some(planned) => stand_still(update, Some(format!("the hand-over failed: {}", planned.message)), plan),

@@ -6,6 +6,7 @@ use crate::tell::told::{Change, Told};
 use bloodraven_brain::candidate::Difference;
 use bloodraven_brain::cooldown;
 use bloodraven_brain::group::Notice;
+use bloodraven_brain::group::accounts::{AGAINST_THE_RULES, AccountRole, NO_SUCH_ACCOUNT};
 use bloodraven_brain::group::kept::{
     CacheUpgradePhase, ClonePhase, CloneSource, Origin, Planned, PlannedPhase, PlannedReason, UpdatePhase,
 };
@@ -18,7 +19,7 @@ use bloodraven_brain::topology::{Alert, Lost, NoPrimary};
 use bloodraven_gtid::GtidSet;
 use bloodraven_telemetry::log::LogEvent;
 use bloodraven_telemetry::words::{self, AttemptResult, CacheResult, FailoverStep, PlannedResult};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn site(name: &str) -> Site {
     Site::new(name)
@@ -382,6 +383,23 @@ fn rows_of_plans() -> Vec<Row> {
     ]
 }
 
+fn rows_of_passwords() -> Vec<Row> {
+    const FAILED: &[&str] = &["CredentialReconcileFailed"];
+    let at = || site("iad");
+    let accounts = || vec![AccountRole::Operator, AccountRole::App];
+    let row = |notice, events| -> Row { (notice, around(), events, &["prose"], vec![]) };
+    let refused = |code| BTreeMap::from([(AccountRole::App, code), (AccountRole::Monitor, 3118)]);
+    let because = "iad:33062: set a password: no end in time".to_owned();
+    let mut rows = vec![
+        row(Notice::PasswordsSet { site: at(), accounts: accounts() }, &[]),
+        row(Notice::PasswordsDiscarded { site: at(), accounts: accounts() }, &[]),
+        row(Notice::PasswordsNotSet { site: at(), because }, FAILED),
+    ];
+    let codes = [1045, NO_SUCH_ACCOUNT, AGAINST_THE_RULES];
+    rows.extend(codes.map(|code| row(Notice::PasswordsRefused { site: at(), accounts: refused(code) }, FAILED)));
+    rows
+}
+
 fn rows_of_caches() -> Vec<Row> {
     use CacheNotice as C;
     use CacheUpgradePhase as U;
@@ -422,7 +440,7 @@ fn rows_of_caches() -> Vec<Row> {
 }
 
 fn rows() -> Vec<Row> {
-    [rows_of_moves(), rows_of_ends(), rows_of_sites(), rows_of_plans(), rows_of_caches()].concat()
+    [rows_of_moves(), rows_of_ends(), rows_of_sites(), rows_of_plans(), rows_of_passwords(), rows_of_caches()].concat()
 }
 
 fn shape(told: &Told) -> (Vec<&'static str>, Vec<&'static str>) {
@@ -503,6 +521,10 @@ fn variant(notice: &Notice) -> usize {
         Notice::UpdateChanged { .. } => 27,
         Notice::DnsWriteFailed { .. } => 28,
         Notice::AuthorityCorrupt { .. } => 29,
+        Notice::PasswordsSet { .. } => 39,
+        Notice::PasswordsDiscarded { .. } => 40,
+        Notice::PasswordsNotSet { .. } => 41,
+        Notice::PasswordsRefused { .. } => 42,
         Notice::Cache(cache) => {
             30 + match cache {
                 CacheNotice::PromotionStarted { .. } => 0,
@@ -522,5 +544,5 @@ fn variant(notice: &Notice) -> usize {
 #[test]
 fn every_notice_has_a_row() {
     let covered: BTreeSet<usize> = rows().iter().map(|(notice, ..)| variant(notice)).collect();
-    assert_eq!(covered, (0..39).collect());
+    assert_eq!(covered, (0..43).collect());
 }

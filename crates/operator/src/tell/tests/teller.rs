@@ -6,8 +6,8 @@ use crate::world::{Event, EventKind, GroupId, MissingSecret};
 use bloodraven_brain::authority::Policy;
 use bloodraven_brain::candidate::Data;
 use bloodraven_brain::candidate::drain::{Applier, Receiver};
-use bloodraven_brain::group::input::{Facts, Input, Loaded, ReplicaFacts, Saw};
-use bloodraven_brain::group::spec::{PlannedSpec, SiteSpec, Spec, UpdateStrategy};
+use bloodraven_brain::group::input::{Facts, Input, Loaded, ReplicaFacts, Saw, SemiSync};
+use bloodraven_brain::group::spec::{Durability, PlannedSpec, SiteSpec, Spec, UpdateStrategy};
 use bloodraven_brain::group::{Group, Kept, Notice};
 use bloodraven_brain::lease;
 use bloodraven_brain::name::{Instance, Member, Site};
@@ -52,6 +52,7 @@ fn spec() -> Spec {
         peer_check: Millis(5000),
         priorities: Vec::new(),
         max_lag: Millis(300_000),
+        durability: Durability::Async,
         planned: PlannedSpec { max_lag_wait: Millis(300_000), drain_timeout: Millis(30_000), defer: false },
         cache: None,
         update: UpdateStrategy::Ordered,
@@ -98,11 +99,7 @@ fn poll(group: &mut Group, now: Now, site: &str, pair: Option<Pair>) -> Vec<Noti
     let facts = pair.map(|pair| Facts {
         pair,
         server_uuid: UUID.parse().expect("a UUID"),
-        data: Some(Data {
-            executed: format!("{UUID}:1-5").parse().expect("a set"),
-            received: GtidSet::new(),
-            purged: GtidSet::new(),
-        }),
+        data: Some(Data { executed: format!("{UUID}:1-5").parse().expect("a set"), ..Data::default() }),
         replica: pair.is_fenced().then(|| ReplicaFacts {
             source: Some(Site::new("iad")),
             receiver: Receiver::Running,
@@ -112,6 +109,7 @@ fn poll(group: &mut Group, now: Now, site: &str, pair: Option<Pair>) -> Vec<Noti
             behind: Some(Millis(0)),
         }),
         user_data: true,
+        semi_sync: SemiSync::default(),
     });
     let saw = facts.map_or(Saw::Nothing, |facts| Saw::Facts(Box::new(facts)));
     group.step(now, Input::Polled { site: Site::new(site), began_under: 4, saw }).notices
@@ -269,6 +267,8 @@ fn missing_secrets_are_told_with_the_way_on() {
     assert!(events[0].message.starts_with("secret orders-db is missing; create it"), "{}", events[0].message);
     assert!(teller.secrets_missing(&id(), at(30), Some(&missing)).is_empty(), "said a moment ago");
     assert!(teller.secrets_missing(&id(), at(60), None).is_empty());
+    let ours = MissingSecret::ToBeMade { name: "mysql-orders-authority".to_owned() };
+    assert!(teller.secrets_missing(&id(), at(90), Some(&ours)).is_empty(), "nobody has to do anything");
 }
 
 #[test]

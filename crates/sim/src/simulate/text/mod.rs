@@ -23,7 +23,8 @@ pub use print::{print, scenario as print_scenario};
 
 use super::clock::{SEC, Time};
 use super::net::{Channel, End};
-use super::scenario::{Edit, Expect, Fault, Moment, Process, Refusable, Scenario, Setup, Timed, Victim};
+use super::scenario::{Edit, Expect, Fault, Moment, Process, Refusable, SITES, Scenario, Setup, Timed, Victim};
+use bloodraven_brain::group::kept::PlannedPhase;
 use std::error::Error;
 use std::fmt;
 use words::Words;
@@ -62,6 +63,9 @@ pub fn parse(text: &str) -> Result<Scenario, Wrong> {
         }
     }
     scenario.faults.sort_by_key(|timed| timed.at);
+    if let Some(because) = never_promoted(&scenario) {
+        return Err(Wrong { line: text.lines().count(), because });
+    }
     match scenario.faults.last() {
         Some(last) if last.at >= scenario.heal_at => {
             let because = "the last fault is not before everything heals; write a later `heal at`".to_owned();
@@ -119,6 +123,17 @@ fn read_line(scenario: &mut Scenario, line: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// A priority list names sites that may be promoted; admission refuses any other.
+fn never_promoted(scenario: &Scenario) -> Option<String> {
+    let edited = scenario.faults.iter().filter_map(|timed| match timed.what {
+        Fault::Edit(Edit::Prefer(site)) => Some(site),
+        _ => None,
+    });
+    let mut named = scenario.setup.priorities.iter().copied().chain(edited);
+    let wrong = named.find(|site| !scenario.setup.is_candidate(*site))?;
+    Some(format!("{} is dr-only and cannot be preferred; prefer a candidate", SITES[wrong]))
+}
+
 fn expect(words: &mut Words<'_>) -> Result<Expect, String> {
     match words
         .next("primary, no-primary, failovers, planned-succeeded, planned-failed, divergent, cache or updated")?
@@ -163,6 +178,12 @@ fn fault(words: &mut Words<'_>) -> Result<Fault, String> {
         "kill" => Fault::Kill(process(words)?),
         "pause" => Fault::Pause(process(words)?),
         "resume" => Fault::Resume(process(words)?),
+        "hold" => Fault::Hold(holdable(words)?),
+        "release" => Fault::Release(holdable(words)?),
+        "stop" => match process(words)? {
+            Process::Mysqld(site) => Fault::Stop(site),
+            _ => return Err("only mysqld ends in order; write `stop mysqld <site>`, or kill or hold".to_owned()),
+        },
         "crash" => {
             let End::Operator(op) = words.end_point()? else { return Err("only operators crash so".to_owned()) };
             words.exactly("after")?;
@@ -196,6 +217,7 @@ fn fault(words: &mut Words<'_>) -> Result<Fault, String> {
         "planned" => Fault::Planned(words.site()?),
         "reclone" => Fault::Reclone(words.site()?),
         "ambush" => Fault::Ambush(moment(words)?, victim(words)?),
+        "must-be-closed" => Fault::MustBeClosed(words.site()?),
         "clock" => Fault::ClockJump(words.end_point()?, words.signed()?),
         other => return Err(format!("`{other}` is not a fault")),
     };
@@ -224,6 +246,40 @@ fn process(words: &mut Words<'_>) -> Result<Process, String> {
     })
 }
 
+/// A process that can stay away.
+fn holdable(words: &mut Words<'_>) -> Result<Process, String> {
+    match process(words)? {
+        Process::Cache(_) => Err("a cache is not held; write kill or pause".to_owned()),
+        process => Ok(process),
+    }
+}
+
+/// The phases in which somebody can lie in wait.
+const PHASES: [(PlannedPhase, &str); 8] = [
+    (PlannedPhase::Pending, "Pending"),
+    (PlannedPhase::Validating, "Validating"),
+    (PlannedPhase::Draining, "Draining"),
+    (PlannedPhase::WaitingForLag, "WaitingForLag"),
+    (PlannedPhase::WaitingForCache, "WaitingForCache"),
+    (PlannedPhase::PromotingCache, "PromotingCache"),
+    (PlannedPhase::Promoting, "Promoting"),
+    (PlannedPhase::Resuming, "Resuming"),
+];
+
+/// The phase of that name.
+fn phase(name: &str) -> Result<PlannedPhase, String> {
+    PHASES.iter().find(|(_, known)| *known == name).map(|(phase, _)| *phase).ok_or_else(|| {
+        let names: Vec<&str> = PHASES.iter().map(|(_, name)| *name).collect();
+        let names = names.join(", ");
+        format!("`{name}` is no moment; write revoked, granted, permitted, opened, fencing or {names}")
+    })
+}
+
+/// The name of a phase in which somebody can lie in wait.
+fn phase_name(phase: PlannedPhase) -> Option<&'static str> {
+    PHASES.iter().find(|(known, _)| *known == phase).map(|(_, name)| *name)
+}
+
 fn refusable(words: &mut Words<'_>) -> Result<Refusable, String> {
     Ok(match words.next("status, annotation, lease, labels, dns or takeover")? {
         "status" => Refusable::Status,
@@ -239,13 +295,13 @@ fn refusable(words: &mut Words<'_>) -> Result<Refusable, String> {
 }
 
 fn moment(words: &mut Words<'_>) -> Result<Moment, String> {
-    Ok(match words.next("revoked, granted, permitted, opened or fencing")? {
+    Ok(match words.next("revoked, granted, permitted, opened, fencing or a phase such as Draining")? {
         "revoked" => Moment::Revoked,
         "granted" => Moment::Granted,
         "permitted" => Moment::Permitted,
         "opened" => Moment::Opened,
         "fencing" => Moment::Fencing,
-        other => return Err(format!("`{other}` is no moment; write revoked, granted, permitted, opened or fencing")),
+        other => Moment::Planned(phase(other)?),
     })
 }
 

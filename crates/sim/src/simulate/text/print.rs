@@ -19,6 +19,9 @@ pub fn print(fault: &Fault) -> String {
         Fault::Kill(one) => format!("kill {}", process(one)),
         Fault::Pause(one) => format!("pause {}", process(one)),
         Fault::Resume(one) => format!("resume {}", process(one)),
+        Fault::Hold(one) => format!("hold {}", process(one)),
+        Fault::Release(one) => format!("release {}", process(one)),
+        Fault::Stop(at) => format!("stop mysqld {}", site(at)),
         Fault::CrashAfter(op, commands) => format!("crash {} after {commands}", end(End::Operator(op))),
         Fault::DeletePod(at) => format!("delete-pod {}", site(at)),
         Fault::ForceDeletePod(at) => format!("force-delete-pod {}", site(at)),
@@ -54,6 +57,7 @@ pub fn print(fault: &Fault) -> String {
         Fault::Reclone(at) => format!("reclone {}", site(at)),
         Fault::Ambush(when, whom) => format!("ambush {} {}", moment(when), victim(whom)),
         Fault::ClockJump(one, seconds) => format!("clock {} {seconds}", end(one)),
+        Fault::MustBeClosed(at) => format!("must-be-closed {}", site(at)),
     }
 }
 
@@ -161,13 +165,14 @@ fn process(process: Process) -> String {
     }
 }
 
-const fn moment(moment: Moment) -> &'static str {
+fn moment(moment: Moment) -> &'static str {
     match moment {
         Moment::Revoked => "revoked",
         Moment::Granted => "granted",
         Moment::Permitted => "permitted",
         Moment::Opened => "opened",
         Moment::Fencing => "fencing",
+        Moment::Planned(phase) => super::phase_name(phase).unwrap_or("never"),
     }
 }
 

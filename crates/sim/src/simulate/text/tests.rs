@@ -31,6 +31,19 @@ fn what_is_wrong_is_refused_with_its_line_and_reason() {
         ("at 5s kill", "line 1: expected mysqld, keeper, sidecar, cache or an operator, found the end of the line"),
         ("sites 9", "line 1: 9 is not a number of sites from 2 to 5"),
         ("sites 2\ndr-only 2", "line 2: every site is dr-only; one at least must be a candidate"),
+        ("prefer fra\ndr-only 1", "line 2: fra is dr-only and cannot be preferred; prefer a candidate"),
+        (
+            "sites 2\ndr-only 1\nat 5s edit prefer pdx",
+            "line 3: pdx is dr-only and cannot be preferred; prefer a candidate",
+        ),
+        ("sites 2\nat 5s must-be-closed fra", "line 2: `fra` is not a site; this group has iad, pdx"),
+        ("at 5s hold cache iad", "line 1: a cache is not held; write kill or pause"),
+        ("at 5s stop sidecar iad", "line 1: only mysqld ends in order; write `stop mysqld <site>`, or kill or hold"),
+        (
+            "at 5s ambush Succeeded operator",
+            "line 1: `Succeeded` is no moment; write revoked, granted, permitted, opened, fencing or Pending, Validating, \
+             Draining, WaitingForLag, WaitingForCache, PromotingCache, Promoting, Resuming",
+        ),
         ("hello", "line 1: `hello` is not known; a fault begins with `at <time>`"),
         (
             "at 90s store-down\nheal at 60s",

@@ -11,7 +11,7 @@ use crate::group::spec::CacheSpec;
 use crate::group::tests::running;
 use crate::group::{Command, Notice, Task};
 use crate::name::Site;
-use crate::time::Millis;
+use crate::time::{Millis, Wall};
 
 pub(super) const MINUTE: Millis = Millis::from_secs(60);
 
@@ -157,6 +157,73 @@ fn a_stale_master_is_kept_for_the_grace_if_it_took_writes() {
         let told = cache_told(&stage);
         assert_eq!(told.first().map(String::as_str), Some("StaleMaster"), "{offset} {told:?}");
         assert_eq!(told.last().map(String::as_str), Some("OldSiteReconfigured"), "{offset} {told:?}");
+    }
+}
+
+#[test]
+fn a_calendar_that_jumps_holds_nothing_up() {
+    for jump in [-3600, 3600] {
+        let mut stage = cached(&["iad", "pdx"]);
+        kill_cache(&mut stage, "iad");
+        assert!(stage.play(MINUTE, |stage| masters(stage) == ["pdx"]));
+        stage.play(Millis::from_secs(1), |_| false);
+        stage.now.wall = Wall(stage.now.wall.0 + jump * 1000);
+        stage.actors.get_mut(&site("iad")).expect("iad").restart_cache(Some("df:1".to_owned()));
+        let back = |stage: &Rehearsal| masters(stage) == ["iad"] && traffic(stage).as_deref() == Some("iad");
+        assert!(!stage.play(Millis::from_secs(20), back), "{jump}: not so soon after the last one");
+        assert!(stage.play(Millis::from_secs(40), back), "{jump}: {:?}", stage.store.cache);
+    }
+}
+
+#[test]
+fn a_grace_is_counted_on_the_steady_clock() {
+    for jump in [-3600, 3600] {
+        let mut stage = cached(&["iad", "pdx"]);
+        let role = CacheRole::Master { offset: 70, replicas: 0 };
+        stage.actors.get_mut(&site("pdx")).expect("pdx").cache.as_mut().expect("a cache").role = role;
+        stage.play(Millis::from_secs(10), |_| false);
+        stage.now.wall = Wall(stage.now.wall.0 + jump * 1000);
+        assert!(!stage.play(Millis::from_secs(280), |stage| masters(stage) == ["iad"]), "{jump}");
+        assert!(stage.play(Millis::from_secs(30), |stage| masters(stage) == ["iad"]), "{jump}");
+    }
+}
+
+fn follower(of: &str, keys: u64, offset: u64) -> CacheFacts {
+    let role = CacheRole::Replica { master: Some(site(of)), link_up: false, syncing: false, heard: true, offset };
+    CacheFacts { role, keys, image: "df:1".to_owned(), loading: false, takeover: true }
+}
+
+#[test]
+fn a_group_without_a_master_gets_one_again() {
+    let mut stage = cached(&["iad", "pdx"]);
+    for (name, of) in [("iad", "pdx"), ("pdx", "iad")] {
+        stage.actors.get_mut(&site(name)).expect("there").cache = Some(follower(of, 7, 70));
+    }
+    let served = |stage: &Rehearsal| masters(stage) == ["iad"] && traffic(stage).as_deref() == Some("iad");
+    assert!(stage.play(Millis::from_secs(10), served), "{:?}", stage.store.cache);
+    stage.play(MINUTE, |_| false);
+    assert!(served(&stage), "{:?}", stage.store.cache);
+    assert_eq!((keys(&stage, "iad"), keys(&stage, "pdx")), (Some(7), Some(7)));
+}
+
+#[test]
+fn without_a_master_the_one_that_has_most_is_promoted() {
+    // Keys and bytes of the one with the label and of the other one; who is promoted.
+    let rows = [((7, 70), (7, 70), "iad"), ((7, 70), (9, 90), "pdx"), ((0, 90), (1, 10), "pdx")];
+    for (labelled, other, expected) in rows {
+        let mut stage = cached(&["iad", "pdx"]);
+        for (name, of, (keys, offset)) in [("iad", "pdx", labelled), ("pdx", "iad", other)] {
+            let seen = stage.group.seen.sites.get_mut(&site(name)).expect("there");
+            seen.cache = Some(Some(follower(of, keys, offset)));
+        }
+        let kept = stage.group.kept().expect("known");
+        let cache = kept.cache.clone().expect("stored");
+        assert_eq!(cache.active, Some(site("iad")));
+        assert_eq!(
+            stage.group.wanted_promotion(stage.now, &kept, &cache),
+            Some(site(expected)),
+            "{labelled:?} {other:?}"
+        );
     }
 }
 

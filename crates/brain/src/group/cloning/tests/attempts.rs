@@ -3,7 +3,7 @@
 use crate::group::Input;
 use crate::group::input::Outcome;
 use crate::group::kept::{CloneKept, ClonePhase, CloneSource, SiteKept};
-use crate::group::recovery::tests::bench::{Bench, alone, bench, following};
+use crate::group::recovery::tests::bench::{Bench, alone, bench, credentials, following};
 use crate::time::Millis;
 
 fn failing(outcome: Outcome) -> Bench {
@@ -48,7 +48,11 @@ fn refused_credentials_fail_on_the_first_attempt() {
 #[test]
 fn a_change_of_spec_or_secret_counts_anew() {
     let spec: fn(&mut Bench) = |bench| bench.respec(|spec| spec.clone_timeout = Millis::from_secs(60));
-    let secret: fn(&mut Bench) = |bench| bench.tell(Input::CredentialsChanged);
+    let secret: fn(&mut Bench) = |bench| {
+        // Their passwords were set by somebody else.
+        bench.servers.values_mut().flat_map(|server| server.accounts.values_mut()).for_each(|has| *has = 2);
+        bench.tell(Input::CredentialsChanged(credentials(2)));
+    };
     for change in [spec, secret] {
         let mut bench = failing(Outcome::Refused("access denied".to_owned()));
         bench.run(20);
@@ -67,7 +71,7 @@ fn a_change_is_not_lost_with_a_save() {
     bench.run(20);
     bench.outcomes.clear();
     bench.saves = [crate::group::input::Saved::Unknown; 3].into();
-    bench.tell(Input::CredentialsChanged);
+    bench.tell(Input::CredentialsChanged(credentials(2)));
     bench.run(30);
     assert_eq!(bench.kept("pdx").clone.expect("a clone").phase, ClonePhase::Done, "{:?}", bench.log);
 }

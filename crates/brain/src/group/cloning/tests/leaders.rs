@@ -54,12 +54,37 @@ fn a_new_leader_goes_on_from_the_phase() {
         assert_eq!(bench.kept("pdx").recovery, Recovery::Blocked);
         // asked for: always copied, whatever the sets look like
         check(phase, CloneSource::Reclone, alone(2, "1:1-9"), &all);
-        check(phase, CloneSource::Reclone, following(2, "1:1-9,2:1", "iad"), &all);
+        let still = ["pdx: StopReceiver", all[0], all[1]];
+        check(phase, CloneSource::Reclone, following(2, "1:1-9", "iad"), &still);
+        // but not over what nobody was asked about: the primary may be another one by now
+        let unasked = ["pdx: StopReceiver", "told DivergenceFound pdx 1"];
+        let bench = check(phase, CloneSource::Reclone, following(2, "1:1-9,2:1", "iad"), &unasked);
+        assert_eq!(bench.kept("pdx").clone.map(|clone| clone.phase), Some(ClonePhase::Failed));
     }
     let setup = ClonePhase::SetupReplication;
     check(setup, CloneSource::Reclone, alone(2, "1:1-9"), &all[1..]);
     check(setup, CloneSource::AutoClone, following(2, "1:1-9", "iad"), &[]);
     check(setup, CloneSource::AutoClone, following(2, "1:1-9", "fra"), &["pdx: StopReceiver", "pdx: attach to iad"]);
+}
+
+#[test]
+fn a_reclone_goes_on_over_what_was_agreed_to_and_no_further() {
+    for (held, copies) in [("1:1-9,2:1-3", 1), ("1:1-9,2:2", 1), ("1:1-9,2:1-4", 0)] {
+        let agreed = SiteKept { divergent: set("2:1-3"), ..clone(ClonePhase::Cloning, CloneSource::Reclone) };
+        let mut bench = bench(vec![("pdx", alone(2, held))]).stored("pdx", agreed);
+        bench.run(20);
+        assert_eq!(bench.count("pdx: clone from iad"), copies, "{held}: {:?}", bench.log);
+    }
+}
+
+#[test]
+fn a_follower_whose_reclone_failed_untouched_goes_on_receiving() {
+    let mut bench = bench(vec![("pdx", following(2, "1:1-9", "iad"))])
+        .stored("pdx", clone(ClonePhase::Cloning, CloneSource::Reclone));
+    bench.outcomes.insert("Clone", Some(Outcome::Failed("it could not be emptied".to_owned())));
+    bench.run(20);
+    let at = |line: &str| bench.log.iter().position(|it| it == line).expect("it is in the log");
+    assert!(at("pdx: StopReceiver") < at("pdx: StartReplica"), "{:?}", bench.log);
 }
 
 #[test]

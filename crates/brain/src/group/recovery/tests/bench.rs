@@ -6,8 +6,11 @@
 use crate::authority::Policy;
 use crate::candidate::Data;
 use crate::candidate::drain::{Applier, Receiver};
-use crate::group::command::{Command, Task, WorkId};
-use crate::group::input::{Facts, Input, Loaded, Outcome, RecloneWish, ReplicaFacts, Request, Requests, Saved, Saw};
+use crate::group::accounts::{AccountRole, Channel, Credentials, CredentialsVersion, Logins, NO_SUCH_ACCOUNT};
+use crate::group::command::{Command, SourceSwitch, Switch, Task, WorkId};
+use crate::group::input::{
+    Facts, Input, Loaded, Outcome, RecloneWish, ReplicaFacts, Request, Requests, Saved, Saw, SourceSide,
+};
 use crate::group::kept::{Kept, SiteKept};
 use crate::group::tests::{facts, set, spec};
 use crate::group::{Group, Notice, Spec};
@@ -15,7 +18,7 @@ use crate::name::{Instance, Member, Site};
 use crate::record::{Cause, Holder, Phase, Record, VoterSet};
 use crate::site::Pair;
 use crate::time::{Boot, Millis, Now, Wall};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const TICK: Millis = Millis(250);
 
@@ -43,10 +46,57 @@ pub(in crate::group) struct Bench {
 pub(in crate::group) struct Server {
     pub(in crate::group) up: bool,
     pub(in crate::group) facts: Facts,
+    /// The version of each account's password.
+    pub(in crate::group) accounts: BTreeMap<AccountRole, u64>,
+    /// Whose password before is still good.
+    pub(in crate::group) second: BTreeSet<AccountRole>,
+    /// The version of what its channel logs in with.
+    pub(in crate::group) channel: u64,
+    /// Nothing arrives.
+    pub(in crate::group) lags: bool,
+    /// The operator's login is refused.
+    pub(in crate::group) refuses: bool,
+}
+
+impl Server {
+    const ROLES: [AccountRole; 3] = [AccountRole::Operator, AccountRole::Replication, AccountRole::App];
+
+    fn new(facts: Facts) -> Self {
+        let accounts = Self::ROLES.map(|role| (role, 1));
+        Self {
+            up: true,
+            facts,
+            accounts: accounts.into(),
+            second: BTreeSet::new(),
+            channel: 1,
+            lags: false,
+            refuses: false,
+        }
+    }
+
+    fn logins(&self, version: CredentialsVersion) -> Logins {
+        let refusal = |role: AccountRole| match self.accounts.get(&role) {
+            Some(has) if *has == version.0 => None,
+            Some(_) => Some((role, 1045)),
+            None => Some((role, NO_SUCH_ACCOUNT)),
+        };
+        let refused = Self::ROLES.into_iter().filter_map(refusal);
+        let channel = match &self.facts.replica {
+            None => Channel::None,
+            Some(_) if self.channel == version.0 => Channel::Current,
+            Some(_) => Channel::Outdated,
+        };
+        Logins { refused: refused.collect(), second: self.second.clone(), channel }
+    }
 }
 
 pub(in crate::group) fn site(name: &str) -> Site {
     Site::new(name)
+}
+
+/// Files beside the servers come within five minutes.
+pub(in crate::group) fn credentials(version: u64) -> Credentials {
+    Credentials { version: CredentialsVersion(version), spread: Millis::from_secs(300) }
 }
 
 /// A closed server without replication; the number is its own.
@@ -105,10 +155,10 @@ impl Bench {
     fn of(mut spec: Spec, others: Vec<(&str, Facts)>) -> Self {
         spec.proof = Policy::Required;
         let primary = Facts { pair: Pair::OPEN, ..facts(1, "1:1-10") };
-        let mut servers = BTreeMap::from([(site("iad"), Server { up: true, facts: primary })]);
+        let mut servers = BTreeMap::from([(site("iad"), Server::new(primary))]);
         for (name, facts) in others {
             let name = name.strip_suffix(":dr").unwrap_or(name);
-            servers.insert(site(name), Server { up: true, facts });
+            servers.insert(site(name), Server::new(facts));
         }
         let store =
             Kept { record: Some(record(&spec, &site("iad"))), promotion: Some(set("1:1-5")), ..Kept::default() };
@@ -130,10 +180,12 @@ impl Bench {
     /// Another leader: the same spec, the same store, no memory.
     pub(in crate::group) fn restart(&mut self) {
         let requests = self.group.seen.requests.clone();
+        let credentials = self.group.seen.credentials.unwrap_or_else(|| credentials(1));
         self.group = Group::new(self.group.spec.clone(), self.now.boot);
         self.hanging.clear();
         self.tell(Input::Leads(Some(Boot(u64::MAX))));
         self.tell(Input::Requests(Box::new(requests)));
+        self.tell(Input::CredentialsChanged(credentials));
     }
 
     /// What is known of a site before the story begins.
@@ -194,7 +246,9 @@ impl Bench {
         let began_under = self.store.epoch();
         for name in self.group.spec.names() {
             let saw = self.servers.get(&name).filter(|server| server.up);
-            let saw = saw.map_or(Saw::Nothing, |server| Saw::Facts(Box::new(server.facts.clone())));
+            let saw = saw.map_or(Saw::Nothing, |server| {
+                if server.refuses { Saw::LoginRefused } else { Saw::Facts(Box::new(server.facts.clone())) }
+            });
             self.tell(Input::Polled { site: name, began_under, saw });
         }
     }
@@ -255,7 +309,7 @@ impl Bench {
     }
 
     fn work(&mut self, id: WorkId, site: &Site, task: &Task) {
-        if *task != Task::Read {
+        if !matches!(task, Task::Read | Task::CheckLogins { .. }) {
             self.log.push(format!("{site}: {}", task_line(task)));
         }
         match self.outcomes.get(task_name(task)) {
@@ -303,9 +357,62 @@ impl Bench {
                 return Outcome::Cloned;
             }
             Task::Fence => facts.pair = Pair::CLOSED,
+            Task::SwitchSemiSync(switch) => switch_sides(facts, *switch),
+            Task::CheckLogins { version } => return Outcome::Logins(Box::new(server.logins(*version))),
+            Task::RenewChannel { version } => {
+                server.channel = version.0;
+                return Outcome::Ok;
+            }
+            Task::SetPasswords { version, accounts, .. } => {
+                return self.change_passwords(name, *version, accounts, |server, role, version| {
+                    server.accounts.insert(role, version.0);
+                    server.second.insert(role);
+                });
+            }
+            Task::DiscardPasswords { version, accounts, .. } => {
+                return self.change_passwords(name, *version, accounts, |server, role, _| {
+                    server.second.remove(&role);
+                });
+            }
             _ => {}
         }
         Outcome::Read(Box::new(facts.clone()))
+    }
+}
+
+impl Bench {
+    /// At that server, and at whoever follows it and gets what it writes.
+    fn change_passwords(
+        &mut self,
+        name: &Site,
+        version: CredentialsVersion,
+        accounts: &[AccountRole],
+        change: fn(&mut Server, AccountRole, CredentialsVersion),
+    ) -> Outcome {
+        for role in accounts {
+            for (other, server) in &mut self.servers {
+                let follows = server.facts.replica.as_ref().is_some_and(|replica| {
+                    replica.source.as_ref() == Some(name) && replica.applier == Applier::Running && !server.lags
+                });
+                if (other == name || follows) && server.accounts.contains_key(role) {
+                    change(server, *role, version);
+                }
+            }
+        }
+        Outcome::Logins(Box::new(self.servers[name].logins(version)))
+    }
+}
+
+fn switch_sides(facts: &mut Facts, switch: Switch) {
+    let receives = facts.replica.as_ref().is_some_and(|replica| replica.receiver == Receiver::Running);
+    let semi_sync = &mut facts.semi_sync;
+    match switch.source {
+        Some(SourceSwitch::On { timeout }) => semi_sync.source = Some(SourceSide { timeout, strict: true }),
+        Some(SourceSwitch::Off | SourceSwitch::OffIfClosed) => semi_sync.source = None,
+        None => {}
+    }
+    if let Some(on) = switch.replica {
+        (semi_sync.replica, semi_sync.acknowledges) = (on, on && receives);
     }
 }
 
@@ -318,6 +425,11 @@ pub(in crate::group) fn task_name(task: &Task) -> &'static str {
         Task::Attach { .. } => "Attach",
         Task::Repoint { .. } => "Repoint",
         Task::Clone { .. } => "Clone",
+        Task::SwitchSemiSync(_) => "Switch",
+        Task::CheckLogins { .. } => "CheckLogins",
+        Task::SetPasswords { .. } => "SetPasswords",
+        Task::DiscardPasswords { .. } => "DiscardPasswords",
+        Task::RenewChannel { .. } => "RenewChannel",
         _ => "other",
     }
 }
@@ -327,6 +439,10 @@ fn task_line(task: &Task) -> String {
         Task::Attach { source, .. } => format!("attach to {source}"),
         Task::Repoint { source, .. } => format!("point to {source}"),
         Task::Clone { donor, .. } => format!("clone from {donor}"),
+        Task::SwitchSemiSync(Switch { source, replica }) => format!("switch {source:?} {replica:?}"),
+        Task::SetPasswords { version, accounts, .. } => format!("set {} of {accounts:?}", version.0),
+        Task::DiscardPasswords { version, accounts, .. } => format!("discard before {} of {accounts:?}", version.0),
+        Task::RenewChannel { version } => format!("renew channel {}", version.0),
         task => task_name(task).to_owned(),
     }
 }
@@ -358,6 +474,10 @@ fn told(notice: &Notice) -> Option<String> {
         Notice::RecoveryComplete { site } => Some(format!("told RecoveryComplete {site}")),
         Notice::DivergenceFound { site, set } => Some(format!("told DivergenceFound {site} {}", set.count())),
         Notice::RecloneRequested { site } => Some(format!("told RecloneRequested {site}")),
+        Notice::PasswordsSet { site, accounts } => Some(format!("told PasswordsSet {site} {accounts:?}")),
+        Notice::PasswordsDiscarded { site, accounts } => Some(format!("told PasswordsDiscarded {site} {accounts:?}")),
+        Notice::PasswordsNotSet { site, because } => Some(format!("told PasswordsNotSet {site} {because}")),
+        Notice::PasswordsRefused { site, accounts } => Some(format!("told PasswordsRefused {site} {accounts:?}")),
         Notice::RecloneRejected { because } => Some(format!("told RecloneRejected {because}")),
         _ => None,
     }

@@ -2,6 +2,7 @@
 
 use super::bench::{Bench, alone, bench, following};
 use crate::candidate::Data;
+use crate::candidate::drain::Applier;
 use crate::group::input::{Facts, Outcome};
 use crate::group::kept::{Recovery, SiteKept};
 use crate::group::tests::set;
@@ -49,6 +50,23 @@ fn a_follower_under_load_never_looks_divergent() {
         bench.run(1);
     }
     assert_eq!(bench.log, [""; 0]);
+}
+
+#[test]
+fn a_commit_that_waits_for_a_receipt_at_the_primary_is_no_divergence_elsewhere() {
+    let rows = [
+        ("1:1-11", "1:11", ""),
+        ("1:1-11", "", "1:11"),
+        ("1:1-11", "1:12", "1:11"),
+        // Of another server: somebody's session at the primary, which may take it back.
+        ("1:1-9,2:1", "2:1", "2:1"),
+    ];
+    for (has, committing, divergent) in rows {
+        let mut bench = bench(vec![("pdx", following(2, has, "iad"))]);
+        bench.server("iad").facts.data.as_mut().expect("data").committing = set(committing);
+        bench.run(10);
+        assert_eq!(bench.kept("pdx").divergent, set(divergent), "committing {committing}: {:?}", bench.log);
+    }
 }
 
 #[test]
@@ -149,4 +167,23 @@ fn what_was_received_and_not_applied_counts_too() {
     };
     check("1:10", "pdx: StopReceiver");
     check("1:10-11", "stored pdx Blocked 01010101-0101-0101-0101-010101010101:11");
+}
+
+/// By the polls it has what the primary lacks, which is mostly their order: its threads are started meanwhile, also when the
+/// comparison found nothing.
+#[test]
+fn a_follower_that_only_seems_ahead_is_started_as_any_other() {
+    let mut stopped = following(2, "1:1-11", "iad");
+    stopped.replica.as_mut().expect("a replica").applier = Applier::Stopped;
+    let started = |read: Option<Outcome>| {
+        let mut bench = bench(vec![("pdx", stopped.clone())]);
+        bench.outcomes.insert("Read", read);
+        // It says that it was, and is not: it is tried once for each reading.
+        bench.outcomes.insert("StartReplica", Some(Outcome::Ok));
+        bench.run(20);
+        assert_eq!(bench.count("stored"), 0, "{:?}", bench.log);
+        bench.count("pdx: StartReplica")
+    };
+    assert_eq!(started(Some(primary("1:1-11"))), 10);
+    assert_eq!(started(None), 10, "the primary is not read in time");
 }

@@ -3,6 +3,7 @@
 pub(in crate::group) mod bench;
 
 mod divergence;
+mod footing;
 mod old_primaries;
 mod replicas;
 mod words;
