@@ -18,6 +18,7 @@ cargo xtask cluster <word>
   logs [machine]               the logs, or the ends of those of one machine: plane, iad, pdx, fra
   scenes [name]...             a group on a cluster of its own through these scenes, or through all; judged by its ledger
   applies <count>              the same group applied so often on empty volumes, from nothing to Ready
+  kills <count>                the operator killed so often in the middle of a failover
 
 Needs root, cgroups of version 1, 3.5 GB of memory and 4 GB of disk; what is missing is told at once. The first time it
 builds the programs of Kubernetes, which takes many minutes.";
@@ -34,9 +35,13 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
         Some("scenes") if words.len() == 1 => return scenes(("BLOODRAVEN_SCENES", "all")),
         Some("scenes") => return scenes(("BLOODRAVEN_SCENES", &words[1..].join(","))),
         Some("applies") if words.len() == 2 => return scenes(("BLOODRAVEN_APPLIES", &words[1])),
+        Some("kills") if words.len() == 2 => return scenes(("BLOODRAVEN_KILLS", &words[1])),
         Some(word) if WORDS.contains(&word) => word,
         Some(other) => {
-            bail!("'{other}' is not known; the words are: {}, scenes [name]..., applies <count>", WORDS.join(", "))
+            bail!(
+                "'{other}' is not known; the words are: {}, scenes [name]..., applies <count>, kills <count>",
+                WORDS.join(", ")
+            )
         }
     };
     let workshop = Workshop::open()?;

@@ -4,6 +4,7 @@
 //! is started from here as a process of its own, built into the user's cache folder (see [`workshop`]).
 
 mod cluster;
+mod failures;
 mod mutants;
 mod play;
 mod run;
@@ -24,7 +25,7 @@ cargo xtask <word>
   tidy               the house rules: dependency directions, module docs, file sizes, links, generated files
   codegen            write the generated files (CRDs) anew; `tidy` fails when they are out of step
   play [-- words]    the local world: real servers, an operator, load, faults and a screen; `play --help` tells more
-  cluster <word>     a real cluster of three nodes on this machine: up, down, status, kubeconfig, logs, scenes, applies; needs root
+  cluster <word>     a real cluster of three nodes on this machine: up, down, status, kubeconfig, logs, scenes, applies, kills; needs root
   testbed <part>...  bring a real part into the cache: mysql, kubernetes [--all], status, clean
   bench <name>       benchmarks, release build: gtid brain
   bench failover     faults and moves of whole groups with real servers, into docs/performance.md [--trials N] [--only ROW]
@@ -77,7 +78,7 @@ fn dispatch(words: &[String]) -> Result<()> {
         "cluster" => cluster::run(rest),
         "testbed" => testbed(&Workshop::open()?, rest),
         "bench" => bench(&Workshop::open()?, rest),
-        "teeth" => teeth::run(&Workshop::open()?),
+        "teeth" => teeth::run(&Workshop::open()?, teeth::Show::All),
         "mutants" => mutants::run(&Workshop::open()?, rest),
         "model" => model(&Workshop::open()?, rest),
         "fuzz" => fuzz(&Workshop::open()?, rest),

@@ -3,6 +3,7 @@
 //! In: the names of the steps to run (none = all). Out: success only if every step succeeded, every test target of the
 //! workspace was seen to run, and no test was skipped.
 
+use crate::failures::Failures;
 use crate::run;
 use crate::teeth;
 use crate::tidy;
@@ -24,7 +25,7 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", work: |workshop, _| tidy::run(workshop) },
     Step { name: "testbed", work: testbed },
     Step { name: "tests", work: tests },
-    Step { name: "teeth", work: |workshop, _| teeth::run(workshop) },
+    Step { name: "teeth", work: |workshop, _| teeth::run(workshop, teeth::Show::Wrong) },
     Step { name: "bench-smoke", work: bench_smoke },
     Step { name: "docs", work: docs },
     Step { name: "fuzz-check", work: fuzz_check },
@@ -38,6 +39,7 @@ struct Tally {
     failed: u64,
     skipped: u64,
     ran: BTreeSet<String>,
+    failures: Failures,
 }
 
 struct Row {
@@ -82,6 +84,9 @@ fn report(rows: &[Row], tally: &Tally) -> Result<()> {
     }
     let total: Duration = rows.iter().map(|row| row.took).sum();
     println!("{:<14} {:>8.1}", "total", total.as_secs_f64());
+    for line in tally.failures.lines() {
+        println!("{line}");
+    }
     let broken = rows.iter().filter(|row| row.outcome.is_err()).count();
     println!("\n{} passed, {} failed", tally.passed, tally.failed);
     if broken > 0 {
@@ -142,6 +147,7 @@ fn lane(workshop: &Workshop, whose: &str, selections: &[Vec<String>]) -> (Tally,
         let ended = run::stream_as(whose, "tests", cargo.args(selection), |line| {
             tally.target(line);
             tally.result(line);
+            tally.failures.hear(line);
         });
         outcome = outcome.and(ended);
     }
@@ -228,11 +234,12 @@ fn complete(workshop: &Workshop, tally: &Tally) -> Result<()> {
 impl Tally {
     /// What another runner said, too.
     fn add(&mut self, other: Self) {
-        let Self { passed, failed, skipped, ran } = other;
+        let Self { passed, failed, skipped, ran, failures } = other;
         self.passed += passed;
         self.failed += failed;
         self.skipped += skipped;
         self.ran.extend(ran);
+        self.failures.add(failures);
     }
 
     /// `     Running tests/cli.rs (/…/deps/cli-0123456789abcdef)`

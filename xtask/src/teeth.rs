@@ -44,8 +44,17 @@ struct Verdict {
     wrong: Option<&'static str>,
 }
 
+/// How much of the table people see.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Show {
+    /// All of it.
+    All,
+    /// What is not true: among other steps the rest would only hide what failed there.
+    Wrong,
+}
+
 /// Runs the whole table.
-pub(crate) fn run(workshop: &Workshop) -> Result<()> {
+pub(crate) fn run(workshop: &Workshop, show: Show) -> Result<()> {
     let model = workshop.program("bloodraven-model")?;
     let model = PathBuf::from(model.get_program());
     let tests = unit_tests(workshop)?;
@@ -58,7 +67,7 @@ pub(crate) fn run(workshop: &Workshop) -> Result<()> {
         bail!("the model printed no table of teeth");
     }
     let verdicts = all(&teeth, |tooth| judge(tooth, &tests, &model))?;
-    report(&verdicts)
+    report(&verdicts, show)
 }
 
 /// The brain's unit tests, built as the whole suite builds them.
@@ -154,8 +163,9 @@ fn found_by_search(model: &PathBuf, name: &str) -> Result<Option<String>> {
     Ok(output.status.success().then_some(found))
 }
 
-fn report(verdicts: &[Verdict]) -> Result<()> {
-    for Verdict { name, sign, noticed, wrong } in verdicts {
+fn report(verdicts: &[Verdict], show: Show) -> Result<()> {
+    for Verdict { name, sign, noticed, wrong } in verdicts.iter().filter(|row| show == Show::All || row.wrong.is_some())
+    {
         let what = wrong.map_or(noticed.clone(), |wrong| format!("WRONG: {wrong} {noticed}"));
         println!("{name:<28} {sign:<2} {what}");
     }

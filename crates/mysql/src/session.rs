@@ -86,16 +86,15 @@ pub struct Session {
 
 impl Session {
     /// Connects, logs in, and asks the server who it is. Where the login is refused, those with earlier accounts follow; the
-    /// first refusal is the one that is told.
+    /// first refusal is the one that is told, also when there was no time left for the others: who refuses has answered.
     pub async fn open(server: &Server, deadline: Deadline) -> Result<Self, Error> {
         let first = match Self::open_as(server, &server.account, deadline).await {
             Err(refused) if refused.is_login() => refused,
             opened => return opened,
         };
         for account in &server.earlier {
-            match Self::open_as(server, account, deadline).await {
-                Err(refused) if refused.is_login() => {}
-                opened => return opened,
+            if let Ok(opened) = Self::open_as(server, account, deadline).await {
+                return Ok(opened);
             }
         }
         Err(first)
@@ -427,6 +426,31 @@ mod tests {
         assert!(server(1045).is_login() && server(3118).is_login());
         assert!(matches!(server(1040), Error::Server { code: 1040, .. }), "a full server is not a wrong password");
         assert!(matches!(connect_error("h:1", &Trouble::Panicked), Error::Connect { .. }));
+    }
+
+    /// It answers the first connection with a refusal, and no other with anything.
+    #[test]
+    fn who_refuses_has_answered_also_when_the_next_login_gets_no_answer() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let refusing = std::thread::spawn(move || {
+            let (mut first, _) = listener.accept().expect("a first connection");
+            let refusal = [&[0xff, 0x15, 0x04][..], b"#28000no"].concat();
+            let length = u8::try_from(refusal.len()).expect("a short packet");
+            std::io::Write::write_all(&mut first, &[&[length, 0, 0, 0][..], &refusal].concat()).expect("written");
+            // Held until the other side goes.
+            let (mut second, _) = listener.accept().expect("a second connection");
+            let _ = std::io::Read::read(&mut second, &mut [0; 1]);
+        });
+        let account = |password: &str| Account::new("ops".to_owned(), password);
+        let server = Server::new("127.0.0.1", port, account("new")).with_earlier(vec![account("old")]);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let deadline = Duration::from_millis(500);
+        let opened = runtime.block_on(async { Session::open(&server, Deadline::within(deadline)).await });
+        assert!(opened.as_ref().is_err_and(Error::is_login), "{opened:?}");
+        // With it goes the connection that nobody waits for any more.
+        drop(runtime);
+        refusing.join().expect("both connections came");
     }
 
     #[test]

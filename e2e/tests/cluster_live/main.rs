@@ -16,6 +16,7 @@
 )]
 
 mod judge;
+mod kills;
 mod load;
 mod scenes;
 mod seen;
@@ -47,9 +48,13 @@ fn a_group_has_one_writer_and_loses_nothing_through_what_happens_to_clusters() {
     let seen = Seen::start(&stage);
     let load = Load::start(&stage);
     load.wait_for_writes("before the first fault");
+    let cast = Cast { stage: &stage, seen: &seen, load: &load };
+    if let Some(kills) = scenes::kills() {
+        kills::play(&cast, kills);
+    }
     for scene in scenes::chosen() {
         let watch = Stopwatch::start();
-        (scene.play)(&Cast { stage: &stage, seen: &seen, load: &load });
+        (scene.play)(&cast);
         load.wait_for_writes(scene.story);
         stage.wait_until_whole(scene.story, HEALS_WITHIN);
         let (gap, healed) = (load.longest_gap_since(watch).as_secs_f64(), watch.elapsed().as_secs_f64());

@@ -21,6 +21,9 @@ const CHOICE: &str = "BLOODRAVEN_SCENES";
 /// Has the group applied so often, each time on empty volumes; once without it.
 const APPLIES: &str = "BLOODRAVEN_APPLIES";
 
+/// Has the operator killed so often in the middle of a move.
+const KILLS: &str = "BLOODRAVEN_KILLS";
+
 /// The clients write about twenty times a second: so many take two minutes, and some more on a busy machine.
 const TWO_MINUTES_OF_WRITES: usize = 2200;
 
@@ -72,15 +75,27 @@ fn variable(name: &str) -> String {
 
 /// How often the group is applied before the first scene.
 pub(crate) fn applies() -> u32 {
-    match variable(APPLIES).as_str() {
-        "" => 1,
-        count => count.parse().ok().filter(|count| *count > 0).unwrap_or_else(|| panic!("{APPLIES}={count}: no count")),
+    count(APPLIES).unwrap_or(1)
+}
+
+/// How often the operator is killed in the middle of a move, instead of any scene.
+pub(crate) fn kills() -> Option<u32> {
+    count(KILLS)
+}
+
+fn count(name: &str) -> Option<u32> {
+    match variable(name).as_str() {
+        "" => None,
+        text => Some(text.parse().ok().filter(|count| *count > 0).unwrap_or_else(|| panic!("{name}={text}: no count"))),
     }
 }
 
 /// What is to be played.
 pub(crate) fn chosen() -> Vec<&'static Scene> {
     let choice = variable(CHOICE);
+    if kills().is_some() {
+        return Vec::new();
+    }
     if choice.is_empty() {
         return SCENES.iter().filter(|scene| scene.always).collect();
     }

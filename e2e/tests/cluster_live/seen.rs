@@ -35,6 +35,7 @@ pub(crate) struct History {
     /// Moments with two endpoints or two primaries.
     pub(crate) doubles: Vec<String>,
     authority: Value,
+    planned: Value,
 }
 
 pub(crate) struct Seen {
@@ -81,6 +82,18 @@ impl Seen {
         assert!(revoking.is_some(), "no failover began: {}", self.history.lock().unwrap().authority);
     }
 
+    /// Where in a move the group is, by the record and the request that is being served; none: in none.
+    pub(crate) fn point(&self) -> Option<String> {
+        let history = self.history.lock().unwrap();
+        let phase = history.authority["phase"].as_str().unwrap_or_default();
+        let planned = history.planned.as_str().filter(|phase| !["Succeeded", "Failed"].contains(phase));
+        match (phase, planned) {
+            ("Stable", None) => None,
+            (phase, None) => Some(phase.to_owned()),
+            (phase, Some(planned)) => Some(format!("{phase}, {planned}")),
+        }
+    }
+
     pub(crate) fn stop(self) -> History {
         self.runtime.shutdown_background();
         std::mem::take(&mut *self.history.lock().unwrap())
@@ -91,6 +104,7 @@ impl History {
     fn take_group(&mut self, all: &BTreeMap<String, DynamicObject>) {
         let Some(object) = all.values().next() else { return };
         self.authority = object.data["status"]["authority"].clone();
+        self.planned = object.data["status"]["plannedFailover"]["phase"].clone();
         let site = self.authority["site"].as_str().unwrap_or_default();
         let writes = self.authority["phase"] == "Stable" && !site.is_empty();
         if writes && self.writers.last().map(String::as_str) != Some(site) {

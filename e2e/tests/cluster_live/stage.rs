@@ -11,6 +11,7 @@ use std::time::Duration;
 use bloodraven_e2e::programs;
 use bloodraven_testbed::cluster::{BLOODRAVEN_IMAGE, Cluster, Container, Door, MYSQL_IMAGE, SITES, STORAGE_CLASS};
 use bloodraven_testbed::wait;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{group, of_group};
@@ -200,6 +201,13 @@ impl Stage {
         let pod = self.pod(site).expect("a pod");
         let of = Container { namespace: NAMESPACE, pod: &pod, container };
         self.cluster.kill(of, None).unwrap();
+    }
+
+    /// mysqld of that site stands still; its keeper does not.
+    pub(crate) fn halt_mysqld(&self, site: &str) {
+        let pod = self.pod(site).expect("a pod");
+        let of = Container { namespace: NAMESPACE, pod: &pod, container: "mysql" };
+        self.cluster.signal(of, Some("mysqld"), Signal::STOP).unwrap();
     }
 
     pub(crate) fn delete_pod(&self, site: &str) {

@@ -6,6 +6,7 @@
 //!
 //! The password before stays good until whoever uses it can have the new one: files beside a server come a minute or two after
 //! the Secret, and a sidecar that cannot log in can only kill its server to fence it. Then it is discarded, at the primary, too.
+//! A server knows two passwords of an account, no more: a further change waits until the one before the last has been given up.
 //!
 //! A login is the only proof. Servers are asked when the Secrets change, when a server starts (its accounts are then as its
 //! mounted files say, which may be older than the Secrets), when another site becomes primary, and once in a while. What the
@@ -102,6 +103,8 @@ struct Scene<'a> {
     now: Now,
     footing: &'a Footing,
     version: CredentialsVersion,
+    /// How long whoever uses a password may be without the next one.
+    spread: Millis,
 }
 
 impl Group {
@@ -109,13 +112,13 @@ impl Group {
         let Some(Credentials { version, spread }) = self.seen.credentials else { return };
         let kept = plan.kept.clone();
         let Ok(footing) = self.standing(now, &kept) else { return };
-        let scene = Scene { now, footing: &footing, version };
+        let scene = Scene { now, footing: &footing, version, spread };
         for site in self.spec.names() {
             self.ask_logins(&scene, &site, out);
         }
         self.set_passwords(&scene, kept.epoch(), out);
         self.renew_a_channel(&scene, out);
-        self.discard_passwords(&scene, spread, kept.epoch(), out);
+        self.discard_passwords(&scene, kept.epoch(), out);
         self.tell_of_whoever_is_missing(&scene, out);
         self.tell_of_followers(&scene, out);
     }
@@ -159,7 +162,10 @@ impl Group {
     }
 
     fn set_passwords(&mut self, scene: &Scene<'_>, epoch: Epoch, out: &mut Step) {
-        let wanting = self.wanting(scene);
+        let mut wanting = self.wanting(scene);
+        let spreading = self.spreading(scene);
+        wanting.values_mut().for_each(|roles| roles.retain(|role| !spreading.contains(role)));
+        wanting.retain(|_, roles| !roles.is_empty());
         let due = self.last_set(scene).is_none_or(|last| scene.now.boot >= last.at + last.pause());
         let primary = &scene.footing.primary.site;
         if wanting.is_empty() || !due || self.is_busy(primary, Lane::Accounts) {
@@ -177,6 +183,25 @@ impl Group {
                 in_vain: false,
             });
         }
+    }
+
+    /// Accounts of which the server has an older password besides its present one, and somebody may still need that: a third one
+    /// would end it. A leader that did not set them itself counts from when it knew the Secrets.
+    fn spreading(&self, scene: &Scene<'_>) -> BTreeSet<AccountRole> {
+        let before = self.rotating.set.as_ref().filter(|set| set.version != scene.version);
+        let since = before.map_or_else(|| self.known_since(scene), |set| set.at);
+        let Some((_, at_primary)) = self.logins(&scene.footing.primary.site, scene.version) else {
+            return BTreeSet::new();
+        };
+        let is_refused = |role: &&AccountRole| at_primary.refused.contains_key(*role);
+        let older = at_primary.second.iter().filter(is_refused).copied();
+        older.filter(|_| scene.now.boot < since + scene.spread).collect()
+    }
+
+    /// Since when this leader knows these Secrets.
+    fn known_since(&self, scene: &Scene<'_>) -> Boot {
+        let known = self.rotating.known.filter(|(version, _)| *version == scene.version);
+        known.map_or(scene.now.boot, |(_, at)| at)
     }
 
     /// The last time that these passwords were set on this primary.
@@ -230,13 +255,13 @@ impl Group {
     }
 
     /// What was good before, at the primary or at a follower that has everything the primary had.
-    fn discard_passwords(&mut self, scene: &Scene<'_>, spread: Millis, epoch: Epoch, out: &mut Step) {
+    fn discard_passwords(&mut self, scene: &Scene<'_>, epoch: Epoch, out: &mut Step) {
         let now = scene.now.boot;
-        let known = self.rotating.known.filter(|(version, _)| *version == scene.version).map_or(now, |(_, at)| at);
+        let known = self.known_since(scene);
         let set = self.last_set(scene).map_or(known, |set| set.at);
         let paused = self.rotating.discarded.is_some_and(|at| now < at + SET_AGAIN);
         let primary = &scene.footing.primary.site;
-        if now < known.max(set) + spread || paused || self.is_busy(primary, Lane::Accounts) {
+        if now < known.max(set) + scene.spread || paused || self.is_busy(primary, Lane::Accounts) {
             return;
         }
         let accounts: Vec<AccountRole> = self.discardable(scene).into_iter().collect();

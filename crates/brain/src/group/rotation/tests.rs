@@ -277,6 +277,28 @@ fn the_newest_secret_counts() {
     assert_eq!(bench.count("pdx: renew channel 3") + bench.count("fra: renew channel 3"), 2);
 }
 
+/// Whoever still has the first of three would be refused: a server knows two.
+#[test]
+fn a_third_password_waits_until_the_first_is_given_up() {
+    let third = "iad: set 3 of [Operator, Replication, App]";
+    for restarted in [false, true] {
+        let mut bench = steady();
+        rotate(&mut bench, 2);
+        bench.run(100);
+        rotate(&mut bench, 3);
+        if restarted {
+            bench.restart();
+        }
+        // A new leader does not know when the second was set.
+        bench.run(if restarted { 280 } else { 190 });
+        assert_eq!(bench.count(third), 0, "{:?}", bench.log);
+        assert!(all_have(&bench, 2), "{:?}", bench.log);
+        bench.run(60);
+        assert_eq!(bench.count(third), 1, "{:?}", bench.log);
+        assert!(all_have(&bench, 3), "{:?}", bench.log);
+    }
+}
+
 #[test]
 fn a_new_leader_goes_on_where_the_old_one_stopped() {
     let mut bench = steady();
@@ -303,6 +325,7 @@ fn what_a_lost_primary_took_along_is_set_on_the_next_one() {
     for name in ["pdx", "fra"] {
         let server = bench.server(name);
         server.accounts.values_mut().for_each(|has| *has = 1);
+        server.second.clear();
         server.facts = following(if name == "pdx" { 2 } else { 3 }, "1:1-10", "pdx");
     }
     let pdx = &mut bench.server("pdx").facts;
