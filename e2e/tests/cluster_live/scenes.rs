@@ -18,7 +18,7 @@ pub(crate) const HEALS_WITHIN: Duration = Duration::from_mins(6);
 /// Chooses what is played: `all`, or names with commas; what every run of the tests plays without it.
 const CHOICE: &str = "BLOODRAVEN_SCENES";
 
-/// Has the group applied so often, each time on empty volumes; once without it.
+/// Has the group applied so often, each time on empty volumes, instead of any scene.
 const APPLIES: &str = "BLOODRAVEN_APPLIES";
 
 /// Has the operator killed so often in the middle of a move.
@@ -73,9 +73,9 @@ fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_default()
 }
 
-/// How often the group is applied before the first scene.
-pub(crate) fn applies() -> u32 {
-    count(APPLIES).unwrap_or(1)
+/// How often the group is applied, instead of any scene.
+pub(crate) fn applies() -> Option<u32> {
+    count(APPLIES)
 }
 
 /// How often the operator is killed in the middle of a move, instead of any scene.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bloodraven_e2e::programs;
@@ -14,8 +14,7 @@ use bloodraven_testbed::wait;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::{group, of_group};
-
+/// The namespace of the group that everything happens to.
 pub(crate) const NAMESPACE: &str = "shop";
 pub(crate) const GROUP: &str = "orders";
 
@@ -29,7 +28,8 @@ const CLIENTS: &str = "fra";
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
 pub(crate) struct Stage {
-    pub(crate) cluster: Cluster,
+    pub(crate) cluster: Arc<Cluster>,
+    namespace: String,
     reported: Mutex<BTreeSet<u64>>,
 }
 
@@ -49,7 +49,18 @@ impl Stage {
         let options = Cluster::options(programs::testbed());
         let cluster = options.workspace(programs::bloodraven(), programs::static_keeper()).start();
         let cluster = cluster.unwrap_or_else(|error| panic!("no cluster: {error}"));
-        Self { cluster, reported: Mutex::default() }
+        Self { cluster: Arc::new(cluster), namespace: NAMESPACE.to_owned(), reported: Mutex::default() }
+    }
+
+    /// The same group in a namespace of its own, on the same cluster.
+    pub(crate) fn beside(&self, number: u32) -> Self {
+        let namespace = format!("{NAMESPACE}-{number}");
+        Self { cluster: Arc::clone(&self.cluster), namespace, reported: Mutex::default() }
+    }
+
+    /// `kubectl` words for something of the group's namespace.
+    fn of_group<'a>(&'a self, words: &[&'a str]) -> Vec<&'a str> {
+        [words, &["-n", &self.namespace]].concat()
     }
 
     pub(crate) fn evidence(&self) -> Evidence<'_> {
@@ -84,36 +95,38 @@ impl Stage {
 
     /// The example of the manual, on these nodes.
     pub(crate) fn apply_group(&self) {
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
         let secret = json!({"apiVersion": "v1", "kind": "Secret",
-            "metadata": {"name": "orders-mysql", "namespace": NAMESPACE},
+            "metadata": {"name": "orders-mysql", "namespace": self.namespace},
             "stringData": {"username": "ops", "password": "ops-pw", "MYSQL_ROOT_PASSWORD": "root-pw",
                 "MYSQL_REPLICATION_USER": "repl", "MYSQL_REPLICATION_PASSWORD": "repl-pw"}});
-        let app = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "orders-app", "namespace": NAMESPACE},
+        let app = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "orders-app", "namespace": self.namespace},
             "stringData": {"username": APP.0, "password": APP.1}});
-        for object in [namespace, secret, app, example()] {
+        for object in [namespace, secret, app, example(&self.namespace)] {
             self.cluster.apply(&object).unwrap_or_else(|error| panic!("{error}"));
         }
     }
 
-    /// The group with its volumes, so that the next one begins with nothing.
-    pub(crate) fn remove_group(&self) {
-        self.kubectl(&of_group(&["delete", "mfg", GROUP, "--wait=false"]));
+    pub(crate) fn delete_group(&self) {
+        self.kubectl(&self.of_group(&["delete", "mfg", GROUP, "--wait=false"]));
+    }
+
+    /// A deleted group is gone, and its volumes are let go, so that the next one begins with nothing.
+    pub(crate) fn wait_until_gone(&self) {
         self.wait_until("the group and its pods are gone", || {
-            let left = self.cluster.kubectl(&of_group(&["get", "mfg,pods", "-o", "name"])).ok()?;
+            let left = self.cluster.kubectl(&self.of_group(&["get", "mfg,pods", "-o", "name"])).ok()?;
             left.trim().is_empty().then_some(())
         });
-        self.kubectl(&of_group(&["delete", "pvc", "--all", "--wait=false"]));
+        self.kubectl(&self.of_group(&["delete", "pvc", "--all", "--wait=false"]));
         self.wait_until("volumes are let go", || {
-            let left = self.cluster.kubectl(&of_group(&["get", "pvc", "-o", "name"])).ok()?;
+            let left = self.cluster.kubectl(&self.of_group(&["get", "pvc", "-o", "name"])).ok()?;
             left.trim().is_empty().then_some(())
         });
-        self.cluster.renew_volumes().unwrap();
     }
 
     /// The group's object.
     pub(crate) fn object(&self) -> Option<Value> {
-        self.cluster.get(&of_group(&["mfg", GROUP])).ok()
+        self.cluster.get(&self.of_group(&["mfg", GROUP])).ok()
     }
 
     /// The site that may write, by the record.
@@ -138,7 +151,7 @@ impl Stage {
             last = missing.clone().unwrap_or_default();
             missing.is_none().then_some(())
         });
-        assert!(whole.is_some(), "{after}: {} is not whole: {last}", group());
+        assert!(whole.is_some(), "{after}: {}/{GROUP} is not whole: {last}", self.namespace);
     }
 
     /// Everything that a reported site held when it was given up.
@@ -152,7 +165,7 @@ impl Stage {
         let Some(held) = super::judge::ids(self, site) else { return };
         self.reported.lock().unwrap().extend(held);
         // Asked for again each time it is seen: the same request changes nothing.
-        let _ = self.cluster.kubectl(&of_group(&["annotate", "mfg", GROUP, "--overwrite", &annotation]));
+        let _ = self.cluster.kubectl(&self.of_group(&["annotate", "mfg", GROUP, "--overwrite", &annotation]));
     }
 
     /// The other site that may be promoted.
@@ -191,7 +204,7 @@ impl Stage {
     /// The pod of a site that is not on its way out.
     pub(crate) fn pod(&self, site: &str) -> Option<String> {
         let label = format!("shipstream.io/site={site},app.kubernetes.io/name=mysql");
-        let found = self.cluster.get(&of_group(&["pods", "-l", &label])).ok()?;
+        let found = self.cluster.get(&self.of_group(&["pods", "-l", &label])).ok()?;
         let pods = found["items"].as_array()?;
         let live = pods.iter().find(|pod| pod["metadata"]["deletionTimestamp"].is_null())?;
         live["metadata"]["name"].as_str().map(str::to_owned)
@@ -199,35 +212,35 @@ impl Stage {
 
     pub(crate) fn kill_container(&self, site: &str, container: &str) {
         let pod = self.pod(site).expect("a pod");
-        let of = Container { namespace: NAMESPACE, pod: &pod, container };
+        let of = Container { namespace: &self.namespace, pod: &pod, container };
         self.cluster.kill(of, None).unwrap();
     }
 
     /// mysqld of that site stands still; its keeper does not.
     pub(crate) fn halt_mysqld(&self, site: &str) {
         let pod = self.pod(site).expect("a pod");
-        let of = Container { namespace: NAMESPACE, pod: &pod, container: "mysql" };
+        let of = Container { namespace: &self.namespace, pod: &pod, container: "mysql" };
         self.cluster.signal(of, Some("mysqld"), Signal::STOP).unwrap();
     }
 
     pub(crate) fn delete_pod(&self, site: &str) {
         let pod = self.pod(site).expect("a pod");
-        self.cluster.delete_pod(NAMESPACE, &pod).unwrap();
+        self.cluster.delete_pod(&self.namespace, &pod).unwrap();
     }
 
     pub(crate) fn force_delete_pod(&self, site: &str) {
         let pod = self.pod(site).expect("a pod");
-        self.cluster.force_delete_pod(NAMESPACE, &pod).unwrap();
+        self.cluster.force_delete_pod(&self.namespace, &pod).unwrap();
     }
 
     pub(crate) fn delete_all_pods(&self) {
-        self.kubectl(&of_group(&["delete", "pods", "-l", "app.kubernetes.io/name=mysql", "--wait=false"]));
+        self.kubectl(&self.of_group(&["delete", "pods", "-l", "app.kubernetes.io/name=mysql", "--wait=false"]));
     }
 
     /// A request as an admin writes it.
     pub(crate) fn ask_for(&self, site: &str) {
         let annotation = format!("bloodraven.shipstream.io/planned-failover={site}");
-        self.kubectl(&of_group(&["annotate", "mfg", GROUP, "--overwrite", &annotation]));
+        self.kubectl(&self.of_group(&["annotate", "mfg", GROUP, "--overwrite", &annotation]));
     }
 
     pub(crate) fn planned_phase(&self) -> Option<String> {
@@ -258,12 +271,12 @@ impl Stage {
 
     /// What the pod of a site is called: `primary`, `replica` or `fenced`.
     pub(crate) fn role(&self, site: &str) -> Option<String> {
-        let pod = self.cluster.get(&of_group(&["pod", &self.pod(site)?])).ok()?;
+        let pod = self.cluster.get(&self.of_group(&["pod", &self.pod(site)?])).ok()?;
         pod["metadata"]["labels"]["shipstream.io/role"].as_str().map(str::to_owned)
     }
 
     pub(crate) fn dns_target(&self) -> Option<String> {
-        let found = self.cluster.get(&of_group(&["dnsendpoint", "bloodraven-orders"])).ok()?;
+        let found = self.cluster.get(&self.of_group(&["dnsendpoint", "bloodraven-orders"])).ok()?;
         found["spec"]["endpoints"][0]["targets"][0].as_str().map(str::to_owned)
     }
 
@@ -303,7 +316,7 @@ impl Stage {
 
     /// A way to a Service of the group, from the clients' node.
     pub(crate) fn door(&self, service: &str) -> Door {
-        let found = self.cluster.get(&of_group(&["service", service])).unwrap();
+        let found = self.cluster.get(&self.of_group(&["service", service])).unwrap();
         let address = found["spec"]["clusterIP"].as_str().unwrap();
         let to: SocketAddr = format!("{address}:3306").parse().unwrap();
         self.cluster.door(CLIENTS, to).unwrap()
@@ -313,7 +326,7 @@ impl Stage {
     pub(crate) fn objects_are_as_promised(&self) {
         let names = |kind: &str| -> Vec<String> {
             let listed =
-                self.kubectl(&of_group(&["get", kind, "-l", "shipstream.io/failover-group=orders", "-o", "name"]));
+                self.kubectl(&self.of_group(&["get", kind, "-l", "shipstream.io/failover-group=orders", "-o", "name"]));
             listed.lines().filter_map(|line| line.rsplit('/').next()).map(str::to_owned).collect()
         };
         let sites = |suffix: &str| -> Vec<String> {
@@ -330,24 +343,24 @@ impl Stage {
         assert_eq!(names("service"), services);
         assert_eq!(names("poddisruptionbudget"), ["mysql-orders"]);
         assert_eq!(names("secret"), ["mysql-orders-authority"]);
-        assert_eq!(self.kubectl(&of_group(&["get", "dnsendpoint", "-o", "name"])).lines().count(), 1);
-        let table = self.kubectl(&of_group(&["get", "mfg"]));
+        assert_eq!(self.kubectl(&self.of_group(&["get", "dnsendpoint", "-o", "name"])).lines().count(), 1);
+        let table = self.kubectl(&self.of_group(&["get", "mfg"]));
         let words: Vec<&str> = table.lines().nth(1).unwrap().split_whitespace().collect();
         assert_eq!(&words[..4], [GROUP, &self.active(), "True", "False"], "{table}");
     }
 
     fn write_evidence(&self) {
-        let folder: PathBuf = self.cluster.logs().join("evidence");
+        let folder: PathBuf = self.cluster.logs().join(format!("evidence-{}", self.namespace));
         let _ = std::fs::create_dir_all(&folder);
         let save = |name: &str, words: &[&str]| {
             let text = self.cluster.kubectl(words).unwrap_or_else(|error| error.to_string());
             let _ = std::fs::write(folder.join(name), text);
         };
-        save("group.yaml", &of_group(&["get", "mfg", "-o", "yaml"]));
+        save("group.yaml", &self.of_group(&["get", "mfg", "-o", "yaml"]));
         save("pods.yaml", &["get", "pods", "-A", "-o", "yaml"]);
         save("objects.txt", &["get", "all,pvc,pv,nodes,endpointslices", "-A", "-o", "wide"]);
         save("events.txt", &["get", "events.v1.events.k8s.io", "-A", "--sort-by=.metadata.creationTimestamp"]);
-        save("describe.txt", &of_group(&["describe", "pods"]));
+        save("describe.txt", &self.of_group(&["describe", "pods"]));
         save("operator.log", &["logs", "-n", OPERATORS, "-l", "app.kubernetes.io/name=bloodraven", "--tail=-1"]);
         save(
             "operator-before.log",
@@ -356,8 +369,8 @@ impl Stage {
         for site in SITES {
             let Some(pod) = self.pod(site) else { continue };
             for container in ["init", "sidecar", "mysql"] {
-                save(&format!("{site}-{container}.log"), &of_group(&["logs", &pod, "-c", container]));
-                save(&format!("{site}-{container}-before.log"), &of_group(&["logs", &pod, "-c", container, "-p"]));
+                save(&format!("{site}-{container}.log"), &self.of_group(&["logs", &pod, "-c", container]));
+                save(&format!("{site}-{container}-before.log"), &self.of_group(&["logs", &pod, "-c", container, "-p"]));
             }
         }
     }
@@ -367,10 +380,10 @@ impl Stage {
 pub(crate) const APP: (&str, &str) = ("shop", "shop-pw");
 
 /// `examples/three-sites-dr.yaml` with this cluster's zones, volumes and image, and times for a test.
-fn example() -> Value {
+fn example(namespace: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/three-sites-dr.yaml");
     let mut group: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    group["metadata"]["namespace"] = json!(NAMESPACE);
+    group["metadata"]["namespace"] = json!(namespace);
     let spec = group["spec"].as_object_mut().unwrap();
     for site in spec["sites"].as_array_mut().unwrap() {
         site["zone"] = site["name"].clone();
