@@ -83,9 +83,9 @@ mod tests {
     #[test]
     fn a_word_that_is_none_is_told_with_those_that_are() {
         let refused = run(&["upp".to_owned()]).unwrap_err().to_string();
-        let words = "up, down, status, kubeconfig, logs, scenes [name]..., applies <count>";
+        let words = "up, down, status, kubeconfig, logs, scenes [name]..., applies <count>, kills <count>";
         assert_eq!(refused, format!("'upp' is not known; the words are: {words}"));
-        for word in WORDS.into_iter().chain(["scenes", "applies"]) {
+        for word in WORDS.into_iter().chain(["scenes", "applies", "kills"]) {
             assert!(HELP.contains(&format!("\n  {word}")), "{word} is explained");
         }
     }
