@@ -164,7 +164,9 @@ impl Group {
     fn set_passwords(&mut self, scene: &Scene<'_>, epoch: Epoch, out: &mut Step) {
         let mut wanting = self.wanting(scene);
         let spreading = self.spreading(scene);
-        wanting.values_mut().for_each(|roles| roles.retain(|role| !spreading.contains(role)));
+        for roles in wanting.values_mut() {
+            roles.retain(|role| !spreading.contains(role));
+        }
         wanting.retain(|_, roles| !roles.is_empty());
         let due = self.last_set(scene).is_none_or(|last| scene.now.boot >= last.at + last.pause());
         let primary = &scene.footing.primary.site;
