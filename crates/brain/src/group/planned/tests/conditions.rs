@@ -1,5 +1,7 @@
 //! Each condition of a run by itself: every row breaks one and nothing else, and bounds are asked at the very moment.
 
+mod caches;
+
 use super::{MINUTE, site};
 use crate::candidate::drain::{Applier, Receiver};
 use crate::group::command::{Command, Task};
@@ -85,6 +87,12 @@ fn run_in(phase: PlannedPhase) -> Planned {
 
 /// What one look at the run comes to, and what is commanded.
 fn look(stage: &mut Rehearsal, kept: Kept) -> (Planned, Step) {
+    let (next, out) = look_at_all(stage, kept);
+    (next.planned.expect("a run"), out)
+}
+
+/// The same, with all that is to be stored.
+fn look_at_all(stage: &mut Rehearsal, kept: Kept) -> (Kept, Step) {
     let planned = kept.planned.clone().expect("a run");
     let record = kept.record.clone().expect("a record");
     let mut plan = Plan::new(Arc::new(kept), None);
@@ -92,7 +100,7 @@ fn look(stage: &mut Rehearsal, kept: Kept) -> (Planned, Step) {
     let since = stage.group.planning.phase.filter(|(phase, _)| *phase == planned.phase);
     stage.group.planning.phase = since.or(Some((planned.phase, stage.now.boot)));
     stage.group.one_phase(stage.now, &record, &planned, &mut plan, &mut out);
-    (plan.next().planned.clone().expect("a run"), out)
+    (plan.next().clone(), out)
 }
 
 fn tasks(out: &Step, is: fn(&Task) -> bool) -> usize {
