@@ -1,8 +1,11 @@
 //! The two phases of a run that wait for the cache, each condition by itself.
 
 use super::{look, look_at_all, revoked, seen, since};
+use crate::group::Step;
 use crate::group::cache::tests::cached;
+use crate::group::command::{CacheTask, Command, Task};
 use crate::group::forecast::Rehearsal;
+use crate::group::input::{CacheRole, Outcome};
 use crate::group::kept::{CacheUpgrade, CacheUpgradePhase, Kept, PlannedPhase, PlannedReason};
 use crate::group::planned::tests::site;
 use crate::record::Cause;
@@ -131,6 +134,67 @@ fn the_wait_for_a_cache_has_its_bound() {
         let began = Wall(stage.now.wall.0 - i64::try_from(age).expect("a small number"));
         kept.planned.as_mut().expect("a run").cache.as_mut().expect("a part").sync_wait_started = Some(began);
         stage.group.ages.meet(kept.stamps(), stage.now);
-        assert_eq!(look(&mut stage, kept).0.phase, phase, "{age} ms");
+        let (next, _) = look(&mut stage, kept);
+        let waited = next.cache.expect("a part").sync_wait_seconds;
+        assert_eq!((next.phase, waited), (phase, (phase == PromotingCache).then_some(30)), "{age} ms");
+    }
+}
+
+fn offsets_asked(out: &Step, name: &str) -> usize {
+    let is = |command: &&Command| matches!(command, Command::Work { site: at, task: Task::Cache(CacheTask::Offset), .. } if *at == site(name));
+    out.commands.iter().filter(is).count()
+}
+
+#[test]
+fn the_sources_offset_is_asked_for_unless_its_cache_is_silent() {
+    let rows: [(Change, usize, &str); 2] = [
+        (|_, kept| waits(kept, "iad", false), 1, ""),
+        (
+            |stage, kept| {
+                waits(kept, "iad", false);
+                seen(stage, "iad").cache = Some(None);
+            },
+            0,
+            "the source's offset could not be read: it does not answer",
+        ),
+    ];
+    for (change, asked, message) in rows {
+        let (mut stage, kept) = run(WaitingForCache, 0, change);
+        let (next, out) = look(&mut stage, kept);
+        let part = next.cache.expect("a part");
+        assert_eq!((offsets_asked(&out, "iad"), part.message.as_str()), (asked, message));
+        assert_eq!(part.offset_capture_failed, !message.is_empty());
+    }
+}
+
+#[test]
+fn the_target_takes_over_when_it_follows_and_has_what_the_source_had() {
+    // What the target answers, whether its link is up; whether that is enough. The source had 100.
+    let rows = [
+        (Some(100), true, true),
+        (Some(101), true, true),
+        (Some(99), true, false),
+        (Some(100), false, false),
+        (None, true, false),
+    ];
+    for (answer, linked, enough) in rows {
+        let (mut stage, mut kept) = run(WaitingForCache, 0, |_, kept| waits(kept, "iad", false));
+        let part = kept.planned.as_mut().expect("a run").cache.as_mut().expect("a part");
+        part.source_offset = Some(100);
+        part.sync_wait_started = Some(Wall(stage.now.wall.0 - 2500));
+        stage.group.ages.meet(kept.stamps(), stage.now);
+        if let Some(offset) = answer {
+            stage.group.cache_task_ended(stage.now, &site("pdx"), &CacheTask::Offset, &Outcome::Offset(offset));
+        }
+        if let Some(Some(facts)) = &mut seen(&mut stage, "pdx").cache {
+            let (master, syncing, heard) = (Some(site("iad")), false, true);
+            facts.role = CacheRole::Replica { master, link_up: linked, syncing, heard, offset: 0 };
+        }
+        stage.now.boot = stage.now.boot + Millis::from_secs(1);
+        let (next, out) = look(&mut stage, kept);
+        let part = next.cache.expect("a part");
+        let expect = if enough { (PromotingCache, answer, Some(3), 0) } else { (WaitingForCache, None, None, 1) };
+        let came = (next.phase, part.target_offset, part.sync_wait_seconds, offsets_asked(&out, "pdx"));
+        assert_eq!(came, expect, "{answer:?} {linked}");
     }
 }
