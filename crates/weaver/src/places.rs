@@ -241,8 +241,9 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         }
         match expression {
             Expr::Binary(binary) => self.binary(binary),
-            Expr::Unary(syn::ExprUnary { op: syn::UnOp::Not(_), expr, .. }) => {
-                let text = self.text(expr.span()).to_owned();
+            Expr::Unary(syn::ExprUnary { op: syn::UnOp::Not(_), .. }) => {
+                // Twice and not never: what is negated may be a reference.
+                let text = format!("!({})", self.text(expression.span()));
                 self.replace(expression.span(), "`!` taken away", text);
             }
             Expr::Match(matching) => self.arms(&matching.arms),

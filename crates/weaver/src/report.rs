@@ -25,6 +25,9 @@ pub(crate) fn write(code: &Code, modules: &[Module], verdicts: &[Verdict], page:
     let mut unexplained = 0;
     let mut named = BTreeSet::new();
     for (mutant, verdict) in code.mutants.iter().zip(verdicts) {
+        if *verdict == Verdict::NotBuilt {
+            let _ = writeln!(text, "not built: line {}: {}", mutant.line, name(mutant));
+        }
         let Verdict::Survived { asked } = verdict else { continue };
         let name = name(mutant);
         let known = page.contains(&name);
@@ -76,4 +79,50 @@ fn table(code: &Code, modules: &[Module], verdicts: &[Verdict]) -> String {
     }
     row("all", &|_| true);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{name, write};
+    use crate::ask::Verdict;
+    use crate::modules::Module;
+    use crate::places::{Code, Mutant};
+
+    fn mutant(original: &str) -> Mutant {
+        Mutant {
+            module: 0,
+            file: "group/door.rs".into(),
+            line: 7,
+            function: "opens".to_owned(),
+            original: original.to_owned(),
+            what: "`||` made `&&`".to_owned(),
+            text: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_survivor_is_explained_by_its_whole_name_and_by_nothing_less() {
+        let code = Code { mutants: vec![mutant("a || b"), mutant("c || d")], ..Code::default() };
+        let modules = [Module::new("door", "group/door")];
+        let full = name(&code.mutants[0]).replace('|', "\\|");
+        let (left, caught) = (Verdict::Survived { asked: 3 }, Verdict::Caught { by_own: true });
+        let rows = [
+            (String::new(), [left.clone(), left.clone()], 2, "SURVIVED: line 7: group/door.rs opens: `a || b`"),
+            (
+                format!("| {full} | why |"),
+                [left.clone(), left.clone()],
+                1,
+                "explained: line 7: group/door.rs opens: `a || b`",
+            ),
+            ("| group/door.rs opens | why |".to_owned(), [left.clone(), caught.clone()], 1, "SURVIVED: line 7"),
+            (format!("| {full} | why |"), [caught.clone(), caught.clone()], 0, "explained, but noticed by a test"),
+            (String::new(), [Verdict::NotBuilt, caught.clone()], 0, "not built: line 7: group/door.rs opens: `a || b`"),
+            (String::new(), [Verdict::ByTime, caught], 0, "| door | 2 | 0 | 1 | 0 | 1 | 0 | 0 |"),
+        ];
+        for (page, verdicts, unexplained, line) in rows {
+            let report = write(&code, &modules, &verdicts, &page);
+            assert_eq!(report.unexplained, unexplained, "{page}: {}", report.text);
+            assert!(report.text.contains(line), "{page}: {}", report.text);
+        }
+    }
 }

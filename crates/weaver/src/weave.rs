@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_switch_stands_around_each_place_and_changed_text_has_none_inside() {
         let text = woven("fn f() -> T { !(a && b) }", &[]);
-        let expected = "fn f() -> T { (if crate::woven::on(0) {\n//<0\n(a && b)\n//>\n} else {\n//<0\n!\
+        let expected = "fn f() -> T { (if crate::woven::on(0) {\n//<0\n!(!(a && b))\n//>\n} else {\n//<0\n!\
                         ((if crate::woven::on(1) {\n//<1\n(a) || (b)\n//>\n} else {\n//<1\na && b\n//>\n}))\n//>\n}) }";
         assert_eq!(text, expected);
         assert_eq!(woven("fn f() -> T { !(a && b) }", &[0, 1]), "fn f() -> T { !(a && b) }");
@@ -156,7 +156,7 @@ mod tests {
     fn a_line_of_the_woven_text_has_the_innermost_owner() {
         let text = woven("fn f() -> T { !(a && b) }", &[]);
         let line_of = |wanted: &str| 1 + text.lines().position(|line| line == wanted).expect("that line");
-        assert_eq!(owner(&text, line_of("(a && b)")), Some(0));
+        assert_eq!(owner(&text, line_of("!(!(a && b))")), Some(0));
         assert_eq!(owner(&text, line_of("(a) || (b)")), Some(1));
         assert_eq!(owner(&text, line_of("a && b")), Some(1));
         assert_eq!(owner(&text, 1), None);
