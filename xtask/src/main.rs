@@ -31,7 +31,7 @@ cargo xtask <word>
   bench failover     faults and moves of whole groups with real servers, into docs/performance.md [--trials N] [--only ROW]
   model [--deep]     exhaustive searches over the brain's own functions: minutes, or hours
   teeth              every rule is taken away in turn, and a test or a search has to notice
-  mutants [module]   one expression of the brain is changed at a time, and its unit tests have to notice: hours
+  mutants [module]   one expression of the brain is changed at a time, and its unit tests have to notice: minutes
   fuzz <target> <s>  fuzz a target for so many seconds: gtid_set
   help               this page
 

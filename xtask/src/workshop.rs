@@ -15,8 +15,6 @@ use std::process::Command;
 pub(crate) const CARGO_FUZZ: &str = "0.13.2";
 /// See [`CARGO_FUZZ`].
 pub(crate) const CARGO_DENY: &str = "0.20.2";
-/// See [`CARGO_FUZZ`].
-pub(crate) const CARGO_MUTANTS: &str = "27.1.0";
 
 /// A checkout with its (locked) build folder.
 pub(crate) struct Workshop {

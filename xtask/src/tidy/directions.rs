@@ -108,6 +108,7 @@ const TABLE: &[Rule] = &[
         never: &[],
     },
     Rule { name: "bloodraven-bench", may_use: &[], never: RUNTIMES },
+    Rule { name: "bloodraven-weaver", may_use: &[], never: RUNTIMES },
     Rule { name: "bloodraven-e2e", may_use: &[], never: &[] },
     Rule { name: "xtask", may_use: &[], never: RUNTIMES },
 ];

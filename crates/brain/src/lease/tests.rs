@@ -279,6 +279,10 @@ fn a_lease_that_was_deleted_under_another_is_waited_for() {
     assert_eq!(driver.look(RETRY, Found::Absent), None);
     assert_eq!(driver.look(LEASE - 1, Found::Absent), None);
     assert!(matches!(driver.look(LEASE + RETRY, Found::Absent), Some(Command::Create(..))));
+    let mut driver = Driver::new();
+    assert_eq!(driver.look(0, Found::Lease(lease("v1", Some(OTHER)))), None);
+    let create = driver.look(LEASE, Found::Absent);
+    assert!(matches!(create, Some(Command::Create(..))), "at the very moment that its wait is over");
 }
 
 #[test]

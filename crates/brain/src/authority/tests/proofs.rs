@@ -396,3 +396,16 @@ fn of_two_words_of_one_moment_the_later_counts() {
         assert_eq!(evidence.heard[&pdx].conflict, conflict);
     }
 }
+
+/// A voter that said when it last vouched, and has ended, counts from the earlier of the two.
+#[test]
+fn a_voter_that_spoke_and_ended_counts_from_the_earlier() {
+    let pdx = member(PDX);
+    let record = note_end(&revoked(&[IAD, PDX], 1), &pdx, Wall(0));
+    for (end, vouched_at, since) in [(3, 9, 3), (9, 3, 3), (5, 5, 5)] {
+        let mut evidence = heard(&record, &[(ELECTED + vouched_at * SECOND, vouched(&pdx, 6, IAD, 0))]);
+        evidence.take_end(&pdx, Boot(ELECTED + end * SECOND));
+        let until = Err(Some(ELECTED + since * SECOND + RUN_OUT));
+        assert_eq!(required(&record, &evidence, ELECTED), until, "ended {end}, vouched {vouched_at}");
+    }
+}

@@ -220,3 +220,12 @@ fn f_34_a_clock_goes_with_its_set() {
     evidence.take(&record, &ack(&member("iad"), 7), Boot(ELECTED + 1), Millis(0));
     assert_eq!(evidence.set_clocks.into_iter().collect::<Vec<_>>(), [(6, Boot(ELECTED))]);
 }
+
+/// So many of the gone stay listed as are missing to two, and not one more.
+#[test]
+fn of_several_that_are_gone_only_so_many_stay_as_two_voters_need() {
+    let record = stable(&[IAD, PDX, FRA], 1);
+    let record = note_end(&note_end(&record, &member(PDX), Wall(0)), &member(FRA), Wall(0));
+    let voters = wanted(&record, &Evidence::new(Boot(ELECTED)), &sites(), Boot(ELECTED));
+    assert_eq!(names(voters), Some(vec!["iad/s1".to_owned(), "pdx/s1".to_owned()]));
+}

@@ -168,3 +168,28 @@ fn sets_are_asked_for_before_a_reopening_only() {
     check(&mut Bench::opened(), false, false);
     check(&mut Bench::lapsed(), true, true);
 }
+
+/// A word that says the same again is not written again: each grant carries one.
+#[test]
+fn the_leaders_word_is_written_down_anew_only_when_it_has_changed() {
+    let mut bench = Bench::opened();
+    bench.later(1000).tick().run_lane().grant(Some(word()));
+    assert!(!bench.did("WriteMarker"));
+    let mut newer = word();
+    newer.excused.insert(Site::new(PDX), wrote(1));
+    bench.later(1000).tick().run_lane().grant(Some(newer.clone()));
+    assert!(bench.did("WriteMarker"));
+    assert_eq!(bench.marker().map(|marker| marker.word), Some(newer));
+}
+
+/// What was written down of an earlier tenure stays as it was said then.
+#[test]
+fn the_word_of_this_tenure_does_not_change_the_marker_of_another() {
+    let old = Marker { tenure: 4, start: Some(StartId(1)), word: OpeningWord::default() };
+    let view = Some(view(5, 5, Some(&me())));
+    let mut bench = Bench::starts_with(Disk { view, marker: Some(old.clone()), ..Disk::default() });
+    bench.server.executed = wrote(9);
+    bench.tick().run_lane().grant(Some(word())).run_lane();
+    assert!(!bench.writable(), "it lacks what the promotion was decided on");
+    assert_eq!(bench.marker(), Some(old));
+}

@@ -385,3 +385,13 @@ fn f_09_a_tenure_of_another_is_never_marked_as_opened() {
     bench.later(1000).timer().run_lane();
     assert!(!bench.writable());
 }
+
+/// Opened by hand before this sidecar could: it is taken over, and the leader's word is written down with it.
+#[test]
+fn an_opening_by_hand_that_is_taken_over_is_written_down_with_the_leaders_word() {
+    let disk = Disk { view: Some(view(5, 5, Some(&me()))), ..Disk::default() };
+    let mut bench = Bench::silent_keeper(disk);
+    bench.by_hand(false, false).keeper().grant(Some(word())).run_lane();
+    assert!(bench.writable() && bench.permit.is_some() && !bench.did("Open"));
+    assert_eq!(bench.marker(), Some(Marker { tenure: 5, start: Some(StartId(1)), word: word() }));
+}

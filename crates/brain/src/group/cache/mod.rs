@@ -16,7 +16,7 @@ mod upgrade;
 mod upgrade_request;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 pub use observe::CacheState;
 pub use report::{CachePhase, CacheReport, CacheSite};

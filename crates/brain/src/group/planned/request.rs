@@ -69,14 +69,9 @@ impl Group {
             Err(Refusal::Rejected(reason, message)) => {
                 self.reject(now, kept, request, wish.site.clone(), (reason, message), plan);
             }
+            // One that waits already does not come here: it is known by its run.
             Err(Refusal::Cooldown(active)) if self.spec.planned.defer => {
-                let already = kept
-                    .planned
-                    .as_ref()
-                    .is_some_and(|planned| planned.retry_after == Some(active.retry_after) && is_of(request, planned));
-                if !already {
-                    self.accept(now, kept, wish, PlannedPhase::Deferred, Some(active.retry_after), plan);
-                }
+                self.accept(now, kept, wish, PlannedPhase::Deferred, Some(active.retry_after), plan);
             }
             Err(Refusal::Cooldown(active)) => {
                 let message = format!(

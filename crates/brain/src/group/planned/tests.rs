@@ -323,3 +323,24 @@ fn a_grant_that_was_stored_without_its_phase_ends_as_the_run_that_it_is() {
 fn at(kept: &Kept) -> Option<Phase> {
     kept.record.as_ref().map(|record| record.phase)
 }
+
+#[test]
+fn a_deferred_request_that_was_taken_back_and_is_made_again_waits_again() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    stage.group.spec.planned.defer = true;
+    ask(&mut stage, "pdx");
+    assert!(stage.play(MINUTE, |stage| stage.writer() == Some(site("pdx"))));
+    crate::group::tests::follow_all(&mut stage, &site("pdx"));
+    stage.tell(Input::Requests(Box::default()));
+    stage.play(Millis::from_secs(10), |_| false);
+    let deferred = Some((PlannedPhase::Deferred, Some(PlannedReason::CooldownActive)));
+    ask(&mut stage, "fra");
+    stage.play(Millis::from_secs(2), |_| false);
+    assert_eq!(outcome(&stage), deferred);
+    stage.tell(Input::Requests(Box::default()));
+    stage.play(Millis::from_secs(2), |_| false);
+    assert_eq!(outcome(&stage), Some((PlannedPhase::Failed, Some(PlannedReason::Cancelled))));
+    ask(&mut stage, "fra");
+    stage.play(Millis::from_secs(2), |_| false);
+    assert_eq!(outcome(&stage), deferred, "it is not taken for the one that was taken back");
+}

@@ -30,7 +30,7 @@ pub(super) fn cache_spec() -> CacheSpec {
 }
 
 /// A group that is up, and so are its caches: the first site's is the master and holds 7 keys.
-pub(super) fn cached(sites: &[&str]) -> Rehearsal {
+pub(in crate::group) fn cached(sites: &[&str]) -> Rehearsal {
     let mut stage = running(sites);
     let mut spec = stage.group.spec.clone();
     spec.cache = Some(cache_spec());

@@ -1,5 +1,8 @@
 //! Each condition of a run by itself: every row breaks one and nothing else, and bounds are asked at the very moment.
 
+mod caches;
+mod requests;
+
 use super::{MINUTE, site};
 use crate::candidate::drain::{Applier, Receiver};
 use crate::group::command::{Command, Task};
@@ -85,6 +88,12 @@ fn run_in(phase: PlannedPhase) -> Planned {
 
 /// What one look at the run comes to, and what is commanded.
 fn look(stage: &mut Rehearsal, kept: Kept) -> (Planned, Step) {
+    let (next, out) = look_at_all(stage, kept);
+    (next.planned.expect("a run"), out)
+}
+
+/// The same, with all that is to be stored.
+fn look_at_all(stage: &mut Rehearsal, kept: Kept) -> (Kept, Step) {
     let planned = kept.planned.clone().expect("a run");
     let record = kept.record.clone().expect("a record");
     let mut plan = Plan::new(Arc::new(kept), None);
@@ -92,7 +101,7 @@ fn look(stage: &mut Rehearsal, kept: Kept) -> (Planned, Step) {
     let since = stage.group.planning.phase.filter(|(phase, _)| *phase == planned.phase);
     stage.group.planning.phase = since.or(Some((planned.phase, stage.now.boot)));
     stage.group.one_phase(stage.now, &record, &planned, &mut plan, &mut out);
-    (plan.next().planned.clone().expect("a run"), out)
+    (plan.next().clone(), out)
 }
 
 fn tasks(out: &Step, is: fn(&Task) -> bool) -> usize {
@@ -106,8 +115,9 @@ fn since(group: &mut Group, phase: PlannedPhase, now: crate::time::Boot, age: u6
 
 #[test]
 fn a_young_leader_says_nothing_of_what_it_has_not_seen() {
-    let rows: [(&str, Change, bool); 6] = [
+    let rows: [(&str, Change, bool); 7] = [
         ("all is seen", |_| (), false),
+        ("two answers", |stage| seen(stage, "pdx").watch.answers = 2, false),
         ("a site is unknown", |stage| seen(stage, "fra").watch.state = State::Unknown, true),
         ("one answer", |stage| seen(stage, "pdx").watch.answers = 1, true),
         ("it followed once", |stage| seen(stage, "pdx").following = 1, true),
@@ -166,6 +176,9 @@ fn a_target_follows_and_is_not_too_far_behind() {
         change(&mut stage);
         let checked = stage.group.check_target(stage.now, &stored(&stage), &site("pdx"), MINUTE);
         assert_eq!(checked.is_ok(), passes, "{name}: {checked:?}");
+        stage.group.spec.planned.max_lag_wait = MINUTE;
+        let told = stage.group.planned_obstacle(stage.now, &stored(&stage), &site("pdx"));
+        assert_eq!(told, checked.err(), "{name}: an update is told the same");
     }
 }
 
@@ -295,19 +308,21 @@ fn sessions_are_ended_once_a_second_until_none_is_left() {
 
 #[test]
 fn a_source_that_does_not_acknowledge_gets_five_seconds() {
-    for (age, lost, expect) in [
-        (4_999, false, (Draining, None)),
-        (5_000, false, (Draining, Some(PlannedReason::InternalError))),
-        (0, true, (Failed, Some(PlannedReason::SourceCrashed))),
-    ] {
+    let crashed = (Failed, Some(PlannedReason::SourceCrashed));
+    let rows: [(u64, Change, _); 4] = [
+        (4_999, |_| (), (Draining, None)),
+        (5_000, |_| (), (Draining, Some(PlannedReason::InternalError))),
+        (0, |stage| out_of_reach(stage, "iad"), crashed),
+        // It has not ended as far as the record knows, and lives on as another instance.
+        (0, |stage| replace(stage, "iad"), crashed),
+    ];
+    for (age, change, expect) in rows {
         let mut stage = calm();
         let mut kept = revoked(&stage, Draining);
         kept.planned.as_mut().expect("a run").source_gtid = None;
         let now = stage.now.boot;
         since(&mut stage.group, Draining, now, age);
-        if lost {
-            out_of_reach(&mut stage, "iad");
-        }
+        change(&mut stage);
         let (next, _) = look(&mut stage, kept);
         assert_eq!((next.phase, next.reason), expect, "{age} ms");
     }
@@ -418,4 +433,16 @@ fn a_run_that_is_taken_back_is_stamped_after_ten_seconds_or_when_its_source_is_g
         }
         assert_eq!(look(&mut stage, kept).0.phase, expect, "{age} ms");
     }
+}
+
+#[test]
+fn a_run_that_is_taken_back_is_over_as_soon_as_its_source_serves() {
+    let mut stage = calm();
+    let taken_back = Planned { reason: Some(PlannedReason::LagTimeout), ..run_in(Draining) };
+    let at_source = Kept { planned: Some(taken_back.clone()), ..stored(&stage) };
+    assert_eq!(look(&mut stage, at_source).0.phase, Failed);
+    let mut stage = calm();
+    seen(&mut stage, "pdx").watch.state = State::Writable;
+    let at_target = Kept { planned: Some(taken_back), ..seated(&stage, "pdx", Phase::Stable, Draining) };
+    assert_eq!(look(&mut stage, at_target).0.phase, Draining, "another one serves");
 }

@@ -2,6 +2,7 @@
 
 pub(in crate::group) mod bench;
 
+mod comparisons;
 mod divergence;
 mod footing;
 mod old_primaries;
