@@ -135,6 +135,7 @@ impl Stage {
             let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap_or_default()).into_owned();
             words.insert(file.display().to_string(), text);
         }
+        words.extend(processes(self.scratch.path()));
         let notice = self.json("playground.json");
         let sidecars = notice["sites"].as_array().unwrap().iter().map(|site| site["sidecarHttp"].clone());
         for address in sidecars.chain([notice["operator"]["http"].clone()]) {
@@ -145,6 +146,25 @@ impl Stage {
         }
         words
     }
+}
+
+/// What everyone can read of the processes that work below that folder: their words and their environment.
+fn processes(folder: &Path) -> Vec<(String, String)> {
+    let folder = folder.display().to_string();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let read = |file: &str| {
+            let bytes = std::fs::read(entry.path().join(file)).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).replace('\0', " ")
+        };
+        let (words, environment) = (read("cmdline"), read("environ"));
+        if words.contains(&folder) || environment.contains(&folder) {
+            let place = entry.path().display().to_string();
+            found.push((place.clone() + "/cmdline", words));
+            found.push((place + "/environ", environment));
+        }
+    }
+    found
 }
 
 /// Every log below; data folders and Secrets apart.

@@ -8,17 +8,22 @@ use crate::rest::{Fault, Rest};
 use crate::watches::Watches;
 use bloodraven_api::keys::{FINALIZER_GROUP, FINALIZER_INSTANCE, LABEL_FAILOVER_GROUP};
 use bloodraven_blueprint::objects::{NodeTaint, untaint};
-use bloodraven_operator::world::{GroupId, Refused};
+use bloodraven_operator::world::{GroupId, Refused, Undismissed};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-pub(crate) async fn dismiss(rest: &Rest, watches: &Watches, group: &GroupId, patience: bool) -> Result<(), Refused> {
+pub(crate) async fn dismiss(
+    rest: &Rest,
+    watches: &Watches,
+    group: &GroupId,
+    patience: bool,
+) -> Result<(), Undismissed> {
     let unseen = || Refused::Denied { because: "the lists of nodes and pods are not whole yet".to_owned() };
     let nodes: Vec<_> = watches.nodes.all().ok_or_else(unseen)?.iter().map(|node| (**node).clone()).collect();
     for change in untaint(&group.name, &nodes) {
         if let Err(because) = set_taints(rest, &change).await {
             if patience {
-                return Err(Refused::Denied { because });
+                return Err(Undismissed::Tainted { because });
             }
             tracing::warn!(fg = %group, error = because, "a taint stays: the group goes without waiting longer");
         }
@@ -28,7 +33,7 @@ pub(crate) async fn dismiss(rest: &Rest, watches: &Watches, group: &GroupId, pat
             pods::release(rest, &pod).await?;
         }
     }
-    let_go(rest, group).await
+    Ok(let_go(rest, group).await?)
 }
 
 /// Bound to the version that was looked at: another's taint that came meanwhile makes it fail.

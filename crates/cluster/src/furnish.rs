@@ -15,13 +15,13 @@ use bloodraven_blueprint::objects::{self, AuthorityKeys, KEY_BYTES, OperatorAcco
 use bloodraven_brain::name::Site;
 use bloodraven_operator::world::{GroupId, Refused, Unfurnished};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{Metadata, Resource};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the operator itself adds to every group.
 #[derive(Clone, Debug)]
@@ -39,6 +39,8 @@ pub struct House {
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
     groups: Mutex<BTreeMap<GroupId, Last>>,
+    /// The signing keys as they were last seen: a Secret that somebody deleted comes back as it was.
+    keys: Mutex<BTreeMap<GroupId, AuthorityKeys>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -68,7 +70,7 @@ pub(crate) async fn furnish(
     let plan = Plan::new(wanted, &surroundings).map_err(|error| unbuildable(&error))?;
     let mut round = Round { rest, plan: &plan, last: applied.begin(group) };
     hold_group(rest, group, wanted).await?;
-    make_key(rest, &plan, group).await?;
+    make_key(rest, applied, &plan, group).await?;
     if surroundings.operator_account == OperatorAccount::Dsn {
         let account = secrets::operator_account(rest, group, &wanted.spec).await.map_err(|error| unread(&error))?;
         round.apply(&objects::operator_account(&plan, &account.user, &account.password)).await?;
@@ -144,6 +146,11 @@ impl Applied {
 
     pub(crate) fn forget(&self, group: &GroupId) {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner).remove(group);
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).remove(group);
+    }
+
+    fn keys(&self) -> MutexGuard<'_, BTreeMap<GroupId, AuthorityKeys>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What each site's pods should be.
@@ -300,25 +307,46 @@ async fn hold_group(rest: &Rest, group: &GroupId, wanted: &MysqlFailoverGroup) -
     rest.merge(&path, &change).await.map(drop).map_err(|fault| stopped(what(), fault))
 }
 
-/// The group's signing key, made once: one that is there is never written over.
-async fn make_key(rest: &Rest, plan: &Plan<'_>, group: &GroupId) -> Result<(), Unfurnished> {
+/// The group's signing key, made once: one that is there is never written over, and one that is gone is written back.
+async fn make_key(rest: &Rest, applied: &Applied, plan: &Plan<'_>, group: &GroupId) -> Result<(), Unfurnished> {
     let folder = format!("/api/v1/namespaces/{}/secrets", group.namespace);
     let name = names::authority(&group.name);
     let what = || format!("Secret {name}");
-    if rest.get(&format!("{folder}/{name}")).await.map_err(|fault| stopped(what(), fault))?.is_some() {
+    if let Some(found) = rest.get(&format!("{folder}/{name}")).await.map_err(|fault| stopped(what(), fault))? {
+        // One that cannot be read is another's trouble; the last that could be stays known.
+        if let Some(keys) = keys_in(found) {
+            applied.keys().insert(group.clone(), keys);
+        }
         return Ok(());
     }
-    let mut current = [0; KEY_BYTES];
-    getrandom::fill(&mut current)
-        .map_err(|error| stopped(what(), Fault::Lost { because: format!("no randomness: {error}") }))?;
-    let secret = objects::authority(plan, &AuthorityKeys { current, previous: None });
-    let secret = serde_json::to_value(&secret)
+    let known = applied.keys().get(group).cloned();
+    let keys = match known {
+        Some(keys) => {
+            tracing::warn!(fg = %group, reason = name, "the group's signing key was taken away; it is written back");
+            keys
+        }
+        None => new_keys().map_err(|because| stopped(what(), Fault::Lost { because }))?,
+    };
+    let secret = serde_json::to_value(objects::authority(plan, &keys))
         .map_err(|error| Unfurnished::Unbuildable { because: format!("{}: {error}", what()) })?;
     match rest.create(&folder, &secret).await {
         // Somebody was first: theirs counts.
         Ok(_) | Err(Fault::Answer { code: 409, .. }) => Ok(()),
         Err(fault) => Err(stopped(what(), fault)),
     }
+}
+
+fn new_keys() -> Result<AuthorityKeys, String> {
+    let mut current = [0; KEY_BYTES];
+    getrandom::fill(&mut current).map_err(|error| format!("no randomness: {error}"))?;
+    Ok(AuthorityKeys { current, previous: None })
+}
+
+/// None: they are not what they should be.
+fn keys_in(secret: Value) -> Option<AuthorityKeys> {
+    let data = serde_json::from_value::<Secret>(secret).ok()?.data?;
+    let key = |name: &str| <[u8; KEY_BYTES]>::try_from(data.get(name)?.0.as_slice()).ok();
+    Some(AuthorityKeys { current: key("hmac.key")?, previous: key("hmac.previous") })
 }
 
 fn stopped(what: String, fault: Fault) -> Unfurnished {

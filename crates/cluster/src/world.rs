@@ -14,9 +14,11 @@ use bloodraven_brain::lease::{Lease, NewLease};
 use bloodraven_brain::name::Site;
 use bloodraven_brain::time::{Boot, Now, Wall};
 use bloodraven_operator::world::{
-    Addresses, Event, Glimpse, GroupId, MissingSecret, Refused, Secrets, Unavailable, Unfurnished, Version, World,
+    Addresses, Event, Glimpse, GroupId, MissingSecret, Refused, Secrets, Unavailable, Undismissed, Unfurnished,
+    Version, World,
 };
 use kube::Client;
+use kube::api::DynamicObject;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -60,12 +62,22 @@ impl ClusterWorld {
         }
     }
 
-    /// The group as a watch last showed it, typed. A spec that cannot be read is nobody's wish.
+    /// The group as a watch last showed it.
+    fn seen(&self, group: &GroupId) -> Result<Arc<DynamicObject>, Unavailable> {
+        let unavailable = |because: &str| Unavailable { what: "the group".to_owned(), because: because.to_owned() };
+        let objects = self.watches.groups.of(group).ok_or_else(|| unavailable("its list is not whole yet"))?;
+        objects.into_iter().next().ok_or_else(|| unavailable("it is gone"))
+    }
+
+    /// Who it is; whatever its spec says.
+    fn uid(&self, group: &GroupId) -> Result<String, Unavailable> {
+        Ok(self.seen(group)?.metadata.uid.clone().unwrap_or_default())
+    }
+
+    /// The group, typed. A spec that cannot be read is nobody's wish.
     fn typed(&self, group: &GroupId) -> Result<MysqlFailoverGroup, Unavailable> {
         let unavailable = |because: String| Unavailable { what: "the group".to_owned(), because };
-        let objects =
-            self.watches.groups.of(group).ok_or_else(|| unavailable("its list is not whole yet".to_owned()))?;
-        let object = objects.into_iter().next().ok_or_else(|| unavailable("it is gone".to_owned()))?;
+        let object = self.seen(group)?;
         let raw = serde_json::to_value(&*object).map_err(|error| unavailable(error.to_string()))?;
         spec::object(raw).map_err(|violations| {
             let each: Vec<String> = violations.into_iter().map(|it| format!("{}: {}", it.path, it.message)).collect();
@@ -112,7 +124,7 @@ impl World for ClusterWorld {
     async fn groups(&self) -> Result<Vec<Glimpse>, Unavailable> {
         let unavailable = |because: &str| Unavailable { what: "the groups".to_owned(), because: because.to_owned() };
         let objects = self.watches.groups.all().ok_or_else(|| unavailable("their list is not whole yet"))?;
-        let glimpse = |object: Arc<kube::api::DynamicObject>| {
+        let glimpse = |object: Arc<DynamicObject>| {
             let meta = &object.metadata;
             let id = GroupId::new(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref()?);
             Some(Glimpse { id, object: Arc::new(serde_json::to_value(&*object).ok()?) })
@@ -142,7 +154,7 @@ impl World for ClusterWorld {
     }
 
     async fn estate(&self, group: &GroupId, sites: &[Site]) -> Result<Estate, Unavailable> {
-        let uid = self.typed(group)?.metadata.uid.unwrap_or_default();
+        let uid = self.uid(group)?;
         estate::read(&self.rest, &self.watches, group, &uid, sites, &self.applied.hashes(group)).await
     }
 
@@ -164,7 +176,7 @@ impl World for ClusterWorld {
         furnish::furnish(&self.rest, &self.watches, &self.places.house, &self.applied, group, wanted).await
     }
 
-    async fn dismiss(&self, group: &GroupId, patience: bool) -> Result<(), Refused> {
+    async fn dismiss(&self, group: &GroupId, patience: bool) -> Result<(), Undismissed> {
         self.applied.forget(group);
         dismiss::dismiss(&self.rest, &self.watches, group, patience).await
     }
@@ -194,7 +206,7 @@ impl World for ClusterWorld {
 
     async fn record_event(&self, group: &GroupId, event: &Event) -> Result<(), Refused> {
         let unread = |error: Unavailable| Refused::Denied { because: error.to_string() };
-        let uid = self.typed(group).map_err(unread)?.metadata.uid.unwrap_or_default();
+        let uid = self.uid(group).map_err(unread)?;
         events::record(&self.rest, &self.written, &self.places.pod, group, &uid, event).await
     }
 }

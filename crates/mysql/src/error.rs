@@ -137,6 +137,11 @@ impl Error {
         matches!(self, Self::LoginRefused { .. })
     }
 
+    /// The server's certificate is not trusted, or does not name the host. The driver has but words for it.
+    pub fn is_untrusted(&self) -> bool {
+        matches!(self, Self::Connect { why, .. } if why.to_ascii_lowercase().contains("certificate"))
+    }
+
     /// The server's error number, where it gave one.
     pub const fn code(&self) -> Option<u16> {
         match self {

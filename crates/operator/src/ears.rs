@@ -28,8 +28,20 @@ pub trait Ears: Send + Sync + 'static {
     /// The group's spec is refused (the last valid one stays in force), or none: it is fine again.
     fn spec_refused(&self, id: &GroupId, now: Now, because: Option<&str>) -> Vec<Event>;
 
+    /// No spec of the group could be taken yet: nobody leads it.
+    fn unled(&self, id: &GroupId, now: Now, because: &str) -> Vec<Event> {
+        let _ = (id, now, because);
+        Vec::new()
+    }
+
     /// The group's secrets are incomplete, or none: they are fine again.
     fn secrets_missing(&self, id: &GroupId, now: Now, because: Option<&crate::world::MissingSecret>) -> Vec<Event>;
+
+    /// A server of the group shows a certificate that is not trusted.
+    fn untrusted(&self, id: &GroupId, now: Now, site: &Site, because: &str) -> Vec<Event> {
+        let _ = (id, now, site, because);
+        Vec::new()
+    }
 
     /// The group's objects are not as wanted, or none: they are.
     fn unfurnished(&self, id: &GroupId, now: Now, because: Option<&Unfurnished>) -> Vec<Event> {

@@ -36,6 +36,24 @@ pub trait Servers: Send + Sync + 'static {
         task: &Task,
         within: Duration,
     ) -> impl Future<Output = Outcome> + Send;
+
+    /// Commits a small change at the server that is meant, which writes: no GTID, nothing replicated, nothing of a user's.
+    /// Sessions as with [`Servers::poll`].
+    fn commit(
+        &self,
+        at: &Server,
+        session: &mut Option<Self::Session>,
+        meant: Uuid,
+        within: Duration,
+    ) -> impl Future<Output = Result<(), Silent>> + Send;
+
+    /// The scheduled events that came to that server by replication and do not run there.
+    fn disabled_events(
+        &self,
+        at: &Server,
+        session: &mut Option<Self::Session>,
+        within: Duration,
+    ) -> impl Future<Output = Result<Vec<String>, Silent>> + Send;
 }
 
 /// A site's server, and what is needed to log in.
@@ -77,8 +95,10 @@ pub struct Looked {
 /// Why a poll saw nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Silent {
-    /// The server answered, and refused the login.
+    /// The server answered, and refused the login, or what the account may not do there.
     LoginRefused(String),
+    /// Its certificate is not trusted, or names another.
+    Untrusted(String),
     /// An error.
     Failed(String),
 }

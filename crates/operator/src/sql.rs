@@ -67,6 +67,44 @@ impl Servers for Mysql {
             Err(error) => Outcome::Failed(error.to_string()),
         }
     }
+
+    async fn commit(
+        &self,
+        at: &Server,
+        session: &mut Option<Session>,
+        meant: Uuid,
+        within: Duration,
+    ) -> Result<(), Silent> {
+        let (deadline, wanted) = (Deadline::within(within), Wanted::Only(meant));
+        let mut open = match session.take().filter(|open| is_current(open, at)) {
+            Some(open) => open,
+            None => {
+                let mut open = Session::open(&target(at), deadline).await.map_err(|error| silent(&error))?;
+                mysql::write_probe::prepare(&mut open, wanted, deadline).await.map_err(|error| uncommitted(&error))?;
+                open
+            }
+        };
+        mysql::write_probe::write_probe(&mut open, wanted, deadline).await.map_err(|error| uncommitted(&error))?;
+        *session = Some(open);
+        Ok(())
+    }
+
+    async fn disabled_events(
+        &self,
+        at: &Server,
+        session: &mut Option<Session>,
+        within: Duration,
+    ) -> Result<Vec<String>, Silent> {
+        let deadline = Deadline::within(within);
+        let (mut open, kept) = match session.take().filter(|open| is_current(open, at)) {
+            Some(open) => (open, true),
+            None => (Session::open(&target(at), deadline).await.map_err(|error| silent(&error))?, false),
+        };
+        let names = mysql::events::disabled_on_replica(&mut open, deadline).await.map_err(|error| silent(&error))?;
+        // One that was made here has not prepared a commit.
+        *session = kept.then_some(open);
+        Ok(names)
+    }
 }
 
 /// Short tasks share a session: connecting takes longer than they do. A fence ends with its own; what waits for threads or
@@ -249,7 +287,23 @@ fn no_account(site: &Site) -> Outcome {
 }
 
 fn silent(error: &Error) -> Silent {
-    if error.is_login() { Silent::LoginRefused(error.to_string()) } else { Silent::Failed(error.to_string()) }
+    let words = error.to_string();
+    if error.is_login() {
+        Silent::LoginRefused(words)
+    } else if error.is_untrusted() {
+        Silent::Untrusted(words)
+    } else {
+        Silent::Failed(words)
+    }
+}
+
+/// A server that is fenced by now, or does not give the account the right, has answered: nothing hangs there.
+fn uncommitted(error: &Error) -> Silent {
+    const REFUSALS: [u16; 6] = [1044, 1142, 1227, 1290, 1792, 1836];
+    match error.code() {
+        Some(code) if REFUSALS.contains(&code) => Silent::LoginRefused(error.to_string()),
+        _ => silent(error),
+    }
 }
 
 /// One that was let in with an earlier account is opened anew once in a while: by then the server may have the new one.

@@ -125,7 +125,7 @@ pub trait World: Send + Sync + 'static {
 
     /// Lets a group go that is being deleted: taints off, pods released, then its finalizer. With `patience` a taint that
     /// cannot be taken off holds the rest up; without, the group goes all the same.
-    fn dismiss(&self, group: &GroupId, patience: bool) -> impl Future<Output = Result<(), Refused>> + Send {
+    fn dismiss(&self, group: &GroupId, patience: bool) -> impl Future<Output = Result<(), Undismissed>> + Send {
         let _ = (group, patience);
         std::future::ready(Ok(()))
     }
@@ -200,6 +200,23 @@ pub enum Refused {
     Unknown {
         /// What went wrong.
         because: String,
+    },
+}
+
+/// Why a group that is being deleted could not be let go yet.
+#[derive(Clone, Debug, PartialEq, Eq, Snafu)]
+pub enum Undismissed {
+    /// Our taint could not be taken off a node.
+    #[snafu(display("{because}"))]
+    Tainted {
+        /// Which node, and why.
+        because: String,
+    },
+    /// The store does not take something else.
+    #[snafu(transparent)]
+    Store {
+        /// Why not.
+        source: Refused,
     },
 }
 
@@ -302,6 +319,9 @@ pub enum MissingSecret {
         /// What is wrong, and what to write.
         because: &'static str,
     },
+    /// What should say whom to trust is no certificate.
+    #[snafu(display("the Secret of spec.tls: key ca.crt holds no certificate; put one there as PEM"))]
+    Certificate,
     /// It is there and lacks a key, or the key is empty or malformed.
     #[snafu(display("secret {name}: key {key} {because}"))]
     Key {
@@ -312,6 +332,13 @@ pub enum MissingSecret {
         /// What is wrong with it.
         because: String,
     },
+}
+
+impl MissingSecret {
+    /// Whether somebody has to do something about it: the operator makes its own, and a store that is silent comes back.
+    pub fn is_peoples(&self) -> bool {
+        !matches!(self, Self::Unread { .. } | Self::ToBeMade { .. })
+    }
 }
 
 /// How one site is reached.

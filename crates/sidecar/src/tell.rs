@@ -22,6 +22,9 @@ use std::mem::{Discriminant, discriminant};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+#[cfg(test)]
+mod tests;
+
 /// The release of this program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -38,7 +41,11 @@ pub(crate) struct Teller {
 
 impl Teller {
     pub(crate) fn new(config: &Config, me: &Member) -> Self {
-        let metrics = SidecarMetrics::new(VERSION, &config.namespace, &config.group, config.site.as_str());
+        Self::of(&config.namespace, &config.group, me)
+    }
+
+    fn of(namespace: &str, group: &str, me: &Member) -> Self {
+        let metrics = SidecarMetrics::new(VERSION, namespace, group, me.site.as_str());
         // What has not happened yet is 0, not absent.
         for rule in FenceRule::ALL {
             metrics.site().fences(*rule);
@@ -49,7 +56,7 @@ impl Teller {
         for cause in KillCause::ALL {
             metrics.site().keeper_kills(*cause);
         }
-        let group = format!("{}/{}", config.namespace, config.group).into();
+        let group = format!("{namespace}/{group}").into();
         Self { metrics, group, me: me.clone(), fencing_since: Arc::default(), stays_closed: Arc::default() }
     }
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::log::{Field, LogEvent};
-use crate::metrics::{MetricSpec, Scope, catalogue};
+use crate::metrics::{MetricSpec, Scope, catalogue, is_to_come};
 use crate::words::Values;
 
 /// Stands at the top of every generated page.
@@ -20,7 +20,8 @@ pub fn metrics_page() -> String {
         "# Metrics\n\n\
          The operator shows its metrics on `--metrics-bind` under `/metrics`, a sidecar on its own port under the same path, as \
          OpenMetrics text.\n\nA group's series go when the group goes, a site's when the site is taken out of the spec. Names of \
-         groups and sites are bounded by specs; every other label has the values that stand here.\n",
+         groups and sites are bounded by specs; every other label has the values that stand here. What is marked \
+         as not yet is declared, and not shown by this release.\n",
     );
     let sections = [
         (
@@ -38,7 +39,8 @@ pub fn metrics_page() -> String {
     for (scope, title, note) in sections {
         let _ = write!(page, "\n## {title}\n\n{note}\n\n| metric | type | labels | what it is |\n|---|---|---|---|\n");
         for spec in catalogue().filter(|spec| spec.scope == scope) {
-            let _ = writeln!(page, "| `{}` | {} | {} | {} |", spec.name, kind(spec), labels(spec), spec.help);
+            let not_yet = if is_to_come(spec.name) { " (not yet)" } else { "" };
+            let _ = writeln!(page, "| `{}` | {} | {} | {}{not_yet} |", spec.name, kind(spec), labels(spec), spec.help);
         }
     }
     page

@@ -1,79 +1,18 @@
 //! Fields of the spec, with a whole operator at a real API server: each has its effect, or is refused in words.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use bloodraven_brain::group::accounts::AccountRole;
-use bloodraven_cluster::ClusterWorld;
-use bloodraven_operator::settings::{Listeners, Settings};
-use bloodraven_operator::tell::Teller;
 use bloodraven_operator::world::{Secrets, World};
-use bloodraven_telemetry::OperatorMetrics;
-use bloodraven_testbed::wait;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 use super::stage::*;
-
-/// An operator of one namespace, as it runs in a pod.
-struct Operator {
-    end: Option<oneshot::Sender<()>>,
-    task: JoinHandle<()>,
-}
-
-impl Operator {
-    async fn start(namespace: &str) -> Self {
-        let world = Arc::new(ClusterWorld::new(server().client().await.unwrap(), places(namespace)));
-        let ears = Arc::new(Teller::new(OperatorMetrics::new("0.0.0")));
-        let settings = Settings { ears, ..Settings::new("operator-a_1") };
-        let aux = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (end, told) = oneshot::channel::<()>();
-        let task = tokio::spawn(async move {
-            let listeners = Listeners { aux, metrics: None, probes: None };
-            let told = async { drop(told.await) };
-            bloodraven_operator::run(world, settings, listeners, told).await.unwrap();
-        });
-        Self { end: Some(end), task }
-    }
-
-    async fn stop(mut self) {
-        drop(self.end.take());
-        self.task.await.unwrap();
-    }
-}
-
-/// Asks until it is so. Blocks a thread: the operator runs on others.
-async fn eventually<T: Send + 'static>(what: &str, ask: impl FnMut() -> Option<T> + Send + 'static) -> T {
-    let every = std::time::Duration::from_millis(200);
-    let seen = tokio::task::spawn_blocking(move || wait::until_every(LIMIT, every, ask)).await.unwrap();
-    seen.unwrap_or_else(|| panic!("never: {what}"))
-}
-
-fn group(namespace: &str, name: &str) -> Option<Value> {
-    let words = ["get", "mfg", "-n", namespace, name, "-o", "json"];
-    serde_json::from_slice(&server().kubectl().args(words).output().ok()?.stdout).ok()
-}
-
-fn condition(object: &Value, name: &str) -> Value {
-    let all = object["status"]["conditions"].as_array().into_iter().flatten();
-    all.into_iter().find(|it| it["type"] == name).cloned().unwrap_or_default()
-}
 
 fn secret(namespace: &str) {
     let data = json!({"username": "ops", "password": "hidden", "MYSQL_ROOT_PASSWORD": "hidden"});
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "creds", "namespace": namespace},
         "stringData": data});
     apply(server(), &secret.to_string());
-}
-
-/// Reasons of the Events of a namespace.
-fn events(namespace: &str) -> Vec<(String, String)> {
-    let words = ["get", "events.v1.events.k8s.io", "-n", namespace, "-o", "json"];
-    let listed: Value = serde_json::from_slice(&server().kubectl().args(words).output().unwrap().stdout).unwrap();
-    let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
-    listed["items"].as_array().unwrap().iter().map(|it| (text(it, "reason"), text(it, "note"))).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,6 +8,7 @@
 )]
 
 mod fields;
+mod marked;
 mod rights;
 mod stage;
 mod world;

@@ -3,17 +3,25 @@
 //! There are no kubelets here: pods, nodes and their leases are written as a kubelet would write them.
 
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::process::Stdio;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bloodraven_api::{MysqlFailoverGroup, crd, keys};
 use bloodraven_blueprint::spec;
 use bloodraven_brain::name::Site;
 use bloodraven_cluster::{ClusterWorld, House, Places};
+use bloodraven_operator::settings::{Listeners, Settings};
+use bloodraven_operator::tell::Teller;
 use bloodraven_operator::world::{GroupId, Version, World};
+use bloodraven_telemetry::OperatorMetrics;
 use bloodraven_testbed::kubernetes::ApiServer;
+use bloodraven_testbed::wait;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// Anything that a busy machine may take.
@@ -157,4 +165,63 @@ pub(crate) fn edit(namespace: &str, spec: &Value) {
     let words = ["patch", "mfg", "-n", namespace, "orders", "--type=merge", "-p", &patch];
     let patched = server().kubectl().args(words).output().unwrap();
     assert!(patched.status.success(), "{patched:?}");
+}
+
+/// An operator of one namespace, as it runs in a pod.
+pub(crate) struct Operator {
+    /// Where its aux server answers.
+    pub(crate) address: SocketAddr,
+    end: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+impl Operator {
+    pub(crate) async fn start(namespace: &str) -> Self {
+        Self::at(server(), places(namespace)).await
+    }
+
+    pub(crate) async fn at(server: &ApiServer, places: Places) -> Self {
+        let world = Arc::new(ClusterWorld::new(server.client().await.unwrap(), places));
+        let ears = Arc::new(Teller::new(OperatorMetrics::new("0.0.0")));
+        let settings = Settings { ears, ..Settings::new("operator-a_1") };
+        let aux = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = aux.local_addr().unwrap();
+        let (end, told) = oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            let listeners = Listeners { aux, metrics: None, probes: None };
+            let told = async { drop(told.await) };
+            bloodraven_operator::run(world, settings, listeners, told).await.unwrap();
+        });
+        Self { address, end: Some(end), task }
+    }
+
+    pub(crate) async fn stop(mut self) {
+        drop(self.end.take());
+        self.task.await.unwrap();
+    }
+}
+
+/// Asks until it is so. Blocks a thread: the operator runs on others.
+pub(crate) async fn eventually<T: Send + 'static>(what: &str, ask: impl FnMut() -> Option<T> + Send + 'static) -> T {
+    let every = Duration::from_millis(200);
+    let seen = tokio::task::spawn_blocking(move || wait::until_every(LIMIT, every, ask)).await.unwrap();
+    seen.unwrap_or_else(|| panic!("never: {what}"))
+}
+
+pub(crate) fn group(namespace: &str, name: &str) -> Option<Value> {
+    let words = ["get", "mfg", "-n", namespace, name, "-o", "json"];
+    serde_json::from_slice(&server().kubectl().args(words).output().ok()?.stdout).ok()
+}
+
+pub(crate) fn condition(object: &Value, name: &str) -> Value {
+    let all = object["status"]["conditions"].as_array().into_iter().flatten();
+    all.into_iter().find(|it| it["type"] == name).cloned().unwrap_or_default()
+}
+
+/// Reasons of the Events of a namespace.
+pub(crate) fn events(namespace: &str) -> Vec<(String, String)> {
+    let words = ["get", "events.v1.events.k8s.io", "-n", namespace, "-o", "json"];
+    let listed: Value = serde_json::from_slice(&server().kubectl().args(words).output().unwrap().stdout).unwrap();
+    let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+    listed["items"].as_array().unwrap().iter().map(|it| (text(it, "reason"), text(it, "note"))).collect()
 }

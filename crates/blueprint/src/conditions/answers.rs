@@ -65,6 +65,21 @@ pub fn all(sight: &Sight) -> Vec<Answer> {
     some.collect()
 }
 
+/// What is known of a group that nobody leads, because no spec of it can be taken.
+pub fn refused(because: &str) -> Vec<Answer> {
+    let ready = "nobody leads this group: its spec is refused, Degraded says why".to_owned();
+    let answer = |condition, holds, reason, message| Answer { condition, holds, reason, message };
+    vec![
+        answer(GroupCondition::Ready, false, ReadyReason::Initializing.as_str(), ready),
+        answer(
+            GroupCondition::Degraded,
+            true,
+            DegradedReason::InvalidSpec.as_str(),
+            format!("{because}; nobody leads this group until that is mended"),
+        ),
+    ]
+}
+
 type Said = (bool, &'static str, String);
 
 fn ready(sight: &Sight) -> Said {

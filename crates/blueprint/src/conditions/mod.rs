@@ -49,6 +49,11 @@ pub fn show(group: &Group, now: Now, generation: i64, hands: &Hands, status: &mu
     put(answers::all(&Sight::of(group, now, hands)), now, generation, &mut status.conditions);
 }
 
+/// Shows in `status` that no spec of the group can be taken, so that nobody leads it.
+pub fn show_refused(now: Now, generation: i64, because: &str, status: &mut MysqlFailoverGroupStatus) {
+    put(answers::refused(because), now, generation, &mut status.conditions);
+}
+
 /// Every Degraded reason that holds now, the gravest first, each with its sentence; empty while it is not known what is
 /// stored.
 pub fn degraded_now(group: &Group, now: Now, hands: &Hands) -> Vec<(DegradedReason, String)> {

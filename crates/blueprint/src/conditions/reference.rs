@@ -57,7 +57,8 @@ const fn question(condition: GroupCondition) -> &'static str {
         GroupCondition::Updating => "True when an ordered update runs.",
         GroupCondition::Paused => "True while `spec.paused` is set and `spec.pausedUntil` is not over.",
         GroupCondition::DragonflyReady => {
-            "Only where `spec.dragonfly.enabled` is set; the reason is `status.dragonfly.phase`."
+            "Not yet: this release refuses caches. Only where `spec.dragonfly.enabled` is set; the reason is \
+             `status.dragonfly.phase`."
         }
         GroupCondition::ConfigWarning => {
             "True when something is set that weakens or cannot work. The first in this order is the reason; the message names all."

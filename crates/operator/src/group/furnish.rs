@@ -6,8 +6,9 @@
 use super::{Common, Shared, lock};
 use crate::servers::Servers;
 use crate::tasks::rest;
-use crate::world::{Event, EventKind, Unfurnished, World};
+use crate::world::{Event, EventKind, Undismissed, Unfurnished, World};
 use bloodraven_api::events::EventReason;
+use bloodraven_api::keys;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -66,14 +67,32 @@ pub(super) async fn dismiss<W: World, S: Servers>(common: &Common<W, S>, shared:
         at: common.world.now().wall,
     }]);
     let began = common.world.now().boot;
+    let mut tainted: Option<String> = None;
     loop {
-        let patience = common.world.now().boot.since(began).0 < PATIENCE_MS;
+        let now = common.world.now();
+        let patience = now.boot.since(began).0 < PATIENCE_MS;
+        if let Some(because) = tainted.take_if(|_| !patience) {
+            shared.write(vec![Event {
+                kind: EventKind::Warning,
+                reason: EventReason::TaintFailed.as_str().to_owned(),
+                message: format!(
+                    "the taint {} could not be removed in time: {because}; the group goes without that, take it off by hand",
+                    keys::taint_key(&shared.id.name)
+                ),
+                at: now.wall,
+            }]);
+            // It is about an object that goes in a moment.
+            rest(SOON).await;
+        }
         let call = common.leadership.guard(common.world.dismiss(&shared.id, patience));
         match timeout(FURNISH_BOUND, call).await {
             Ok(Ok(Ok(()))) => return,
-            Ok(Ok(Err(refused))) => {
-                tracing::warn!(fg = %shared.id, error = %refused, "the group cannot be let go yet");
+            Ok(Ok(Err(undismissed))) => {
+                tracing::warn!(fg = %shared.id, error = %undismissed, "the group cannot be let go yet");
                 common.ears.write_failed("dismissal");
+                if let Undismissed::Tainted { because } = undismissed {
+                    tainted = Some(because);
+                }
             }
             Ok(Err(_)) | Err(_) => {}
         }

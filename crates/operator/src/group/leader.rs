@@ -5,9 +5,11 @@
 
 use super::heard::HeardFrom;
 use super::informer::{self, Network};
+use super::known;
 use super::lanes::{Job, Lanes};
 use super::outward;
 use super::poller::{self, Rounds};
+use super::prober::{self, Probed, Target};
 use super::report::{self, Sight};
 use super::sidecar::{self, Line, Said};
 use super::spec::Valid;
@@ -71,6 +73,8 @@ pub(crate) enum ToLeader {
     Asked(Asked),
     /// What is stored is not what this leader knows: somebody else wrote it.
     Doubt,
+    /// What was tried at the primary beside its polls.
+    Probed(Probed),
     /// Why things are as they are.
     Why(oneshot::Sender<Value>),
     /// The leader as it is, to be tried out.
@@ -100,6 +104,7 @@ pub(super) struct Leader<W, S> {
     store: mpsc::Sender<ToStore>,
     sights: watch::Sender<Option<Arc<Sight>>>,
     outward: watch::Sender<Option<Arc<Outward>>>,
+    probes: watch::Sender<Option<Target>>,
     exchanges: JoinSet<()>,
     errands: JoinSet<()>,
     askers: BTreeMap<ReplyId, oneshot::Sender<Option<Box<Answer>>>>,
@@ -109,10 +114,11 @@ pub(super) struct Leader<W, S> {
     beside: BTreeMap<Site, Beside>,
     /// Sites whose server takes no more clients.
     exhausted: BTreeSet<Site>,
+    probed: Probed,
     hands: Hands,
     glanced: Option<Boot>,
     beat: Beat,
-    _tasks: [Owned; 3],
+    _tasks: [Owned; 4],
 }
 
 /// What belongs to one site.
@@ -129,11 +135,13 @@ impl<W: World, S: Servers> Leader<W, S> {
         let (store, wishes) = mpsc::channel(4);
         let declared = watch::Sender::new(valid.spec.names());
         let (network, sights, outward) = (watch::Sender::new(None), watch::Sender::new(None), watch::Sender::new(None));
+        let probes = watch::Sender::new(None);
         let (c, s) = (|| Arc::clone(common), || Arc::clone(shared));
         let tasks = [
             own(informer::inform(c(), s(), declared.subscribe(), network.clone(), inbox.clone())),
             own(store::run(c(), s(), inbox.clone(), wishes, sights.subscribe())),
             own(outward::show(c(), s(), outward.subscribe(), inbox.clone())),
+            own(prober::keep(c(), s(), probes.subscribe(), network.subscribe(), inbox.clone())),
         ];
         let group = Group::new(valid.spec.clone(), common.world.now().boot);
         Self {
@@ -151,6 +159,7 @@ impl<W: World, S: Servers> Leader<W, S> {
             store,
             sights,
             outward,
+            probes,
             exchanges: JoinSet::new(),
             errands: JoinSet::new(),
             askers: BTreeMap::new(),
@@ -159,6 +168,7 @@ impl<W: World, S: Servers> Leader<W, S> {
             memory: Memory::default(),
             beside: BTreeMap::new(),
             exhausted: BTreeSet::new(),
+            probed: Probed::default(),
             hands: Hands::default(),
             glanced: None,
             beat: common.beats.begin(format!("group {}", shared.id), Millis::from_secs(1)),
@@ -245,6 +255,7 @@ impl<W: World, S: Servers> Leader<W, S> {
                 self.feed(Input::Leads(None));
                 self.feed(Input::Leads(until));
             }
+            ToLeader::Probed(probed) => self.probed = probed,
             // Who asked may be gone.
             ToLeader::Why(reply) => drop(reply.send(words::why(&self.group, &self.memory, self.common.world.now()))),
             ToLeader::Copy(reply) => drop(reply.send((self.group.clone(), self.common.world.now()))),
@@ -466,16 +477,17 @@ impl<W: World, S: Servers> Leader<W, S> {
 
     /// What only the hands know of the whole group.
     fn note_hands(&mut self) {
-        let full: Vec<&str> = self.exhausted.iter().map(Site::as_str).collect();
-        let connections_exhausted = (!full.is_empty())
-            .then(|| format!("{} takes no more clients; raise max_connections or end idle sessions", full.join(", ")));
-        let refused = super::lock(&self.shared.refused).clone();
-        let invalid_spec = refused.or_else(|| super::lock(&self.shared.unbuilt).clone());
-        let known = Hands { invalid_spec, connections_exhausted, ..Hands::default() };
+        let known = known::hands(&self.shared, &self.valid, &self.exhausted, &self.probed, &self.beside);
         if known != self.hands {
             self.common.ears.hands(&self.shared.id, &known);
             self.hands = known;
         }
+        let target = known::target(&self.group, &self.valid);
+        self.probes.send_if_modified(|before| {
+            let news = *before != target;
+            *before = target;
+            news
+        });
     }
 
     fn number(&mut self) -> u64 {

@@ -8,10 +8,13 @@ mod errand;
 mod furnish;
 mod heard;
 mod informer;
+mod known;
 mod lanes;
 mod leader;
 mod outward;
 mod poller;
+mod prober;
+mod refusal;
 mod report;
 mod secrets;
 mod sidecar;
@@ -34,6 +37,7 @@ use crate::servers::Servers;
 use crate::tasks::{again_after_panics, own};
 use crate::world::{Event, GroupId, World};
 use bloodraven_wire::GroupUid;
+use refusal::Unled;
 use secrets::Known;
 use serde_json::Value;
 use spec::Valid;
@@ -77,6 +81,8 @@ pub(crate) struct Shared {
     refused: Mutex<Option<String>>,
     /// Why its objects are not as the valid one wants them; the store's trouble apart.
     unbuilt: Mutex<Option<String>>,
+    /// Why its secrets are not complete, where somebody has to do something about it.
+    unread: Mutex<Option<String>>,
     /// The leader's inbox; none: this process does not lead, or not yet.
     leader: Mutex<Option<mpsc::Sender<ToLeader>>>,
     /// The leader's picture, as `/status` shows it.
@@ -103,6 +109,7 @@ pub(crate) fn attend<W: World, S: Servers>(
         valid: Mutex::default(),
         refused: Mutex::default(),
         unbuilt: Mutex::default(),
+        unread: Mutex::default(),
         leader: Mutex::default(),
         outlook: watch::Sender::new(None),
         answered: Mutex::default(),
@@ -123,10 +130,18 @@ pub(crate) fn attend<W: World, S: Servers>(
 async fn lead_whenever_elected<W: World, S: Servers>(common: Arc<Common<W, S>>, shared: Arc<Shared>) {
     let mut reigns = common.reigns.clone();
     let mut told = shared.told.clone();
+    // Kept while nobody can lead it: what people were told goes with it.
+    let mut unled = None;
     loop {
         let Ok(Some(reign)) = reigns.wait_for(Option::is_some).await.map(|reign| *reign) else { return };
         told.borrow_and_update();
-        if let Some(valid) = shared.take_spec(&common) {
+        let valid = shared.take_spec(&common);
+        let unled_now = valid.is_none() && !shared.told.borrow().deleting;
+        let refused = lock(&shared.refused).clone().filter(|_| unled_now);
+        if refused.is_none() {
+            unled = None;
+        }
+        if let Some(valid) = valid {
             let _count = Counted::new(&common.leading);
             let _furnish = own(furnish::keep(Arc::clone(&common), Arc::clone(&shared)));
             let leader = leader::Leader::new(&common, &shared, reign, valid);
@@ -143,10 +158,17 @@ async fn lead_whenever_elected<W: World, S: Servers>(common: Arc<Common<W, S>>, 
                 () = furnish::dismiss(&common, &shared) => {}
             }
         }
+        let nobody_leads = async {
+            match &refused {
+                Some(because) => unled.get_or_insert_with(|| Unled::new(&common, &shared)).tell(because).await,
+                None => std::future::pending().await,
+            }
+        };
         // A spec that can be taken, or the next reign.
         tokio::select! {
             changed = told.changed() => if changed.is_err() { return },
             () = reign_over(reigns.clone(), reign.number) => {}
+            () = nobody_leads => {}
         }
     }
 }

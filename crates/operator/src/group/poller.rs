@@ -77,6 +77,11 @@ pub(super) async fn poll<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
                 shared.reread.notify_one();
                 Saw::LoginRefused
             }
+            Err(Silent::Untrusted(because)) => {
+                let now = common.world.now();
+                shared.write(common.ears.untrusted(&shared.id, now, &site, &because));
+                Saw::Nothing
+            }
             Err(Silent::Failed(because)) => {
                 tracing::debug!(fg = %shared.id, site = %site, error = because, "a poll failed");
                 Saw::Nothing

@@ -57,6 +57,13 @@ impl Status {
         shown
     }
 
+    /// With word that its spec is refused and that nobody leads.
+    pub(super) fn refusing(&self, now: Now, generation: i64, because: &str) -> Self {
+        let mut shown = self.clone();
+        conditions::show_refused(now, generation, because, &mut shown.typed);
+        shown
+    }
+
     pub(super) fn to_json(&self) -> Value {
         let mut fields = self.strange.clone();
         fields.extend(as_map(&self.typed));

@@ -4,7 +4,7 @@
 //! change. Must not: forget what it knew because a reading failed, the key that was in force before the present one, or an
 //! account that some server may still ask for; take what no server would.
 
-use super::{Common, STORE_BOUND, Shared};
+use super::{Common, STORE_BOUND, Shared, lock};
 use crate::servers::Servers;
 use crate::tasks::rest;
 use crate::world::{Account, MissingSecret, Secrets, World};
@@ -60,6 +60,7 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
             }
             Err(because) => Some(because),
         };
+        *lock(&shared.unread) = now_missing.as_ref().filter(|it| it.is_peoples()).map(ToString::to_string);
         if now_missing != missing && common.leadership.holds() {
             let events = common.ears.secrets_missing(&shared.id, common.world.now(), now_missing.as_ref());
             shared.write(events);
@@ -108,6 +109,9 @@ fn take(known: &mut Option<Arc<Known>>, mut read: Secrets) -> bool {
 /// of replication nothing is taken; any other is left out.
 fn usable(mut read: Secrets) -> Result<Secrets, MissingSecret> {
     let unusable = |role: AccountRole, because: &'static str| MissingSecret::Unusable { role, because };
+    if read.tls.as_ref().is_some_and(|tls| !holds_a_certificate(&tls.ca)) {
+        return Err(MissingSecret::Certificate);
+    }
     check(AccountRole::Operator, &read.operator).map_err(|because| unusable(AccountRole::Operator, because))?;
     let mut users = vec![read.operator.user.clone()];
     if let Some(account) = &read.replication {
@@ -127,6 +131,17 @@ fn usable(mut read: Secrets) -> Result<Secrets, MissingSecret> {
         }
     });
     Ok(Secrets { missing, ..read })
+}
+
+/// Whether there is a block of PEM that could be one: whom it names, and whether it is still good, the handshake finds out.
+fn holds_a_certificate(pem: &[u8]) -> bool {
+    const EDGES: [&str; 2] = ["-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"];
+    let text = String::from_utf8_lossy(pem);
+    let body = text.split_once(EDGES[0]).and_then(|(_, rest)| rest.split_once(EDGES[1])).map(|(body, _)| body);
+    let body: String = body.unwrap_or_default().split_whitespace().collect();
+    let is_base64 = |letter: u8| letter.is_ascii_alphanumeric() || b"+/=".contains(&letter);
+    // A sequence of DER with a length of two bytes, as every certificate is.
+    body.starts_with("MI") && body.len().is_multiple_of(4) && body.bytes().all(is_base64)
 }
 
 fn check(role: AccountRole, account: &Account) -> Result<(), &'static str> {
@@ -191,6 +206,26 @@ mod tests {
             assert_eq!(read(password, "b", 2).1, 5 + u64::try_from(number).expect("small"));
         }
         assert_eq!(read("six", "b", 2), row(false, 8, "five four three one", true), "bounded");
+    }
+
+    #[test]
+    fn what_is_no_certificate_leaves_the_one_before_in_force() {
+        let begin = "-----BEGIN CERTIFICATE-----\n";
+        let rows = [
+            (format!("{begin}MIIBszCCAVmg\nAwIBAgIU\n-----END CERTIFICATE-----\n"), true),
+            (format!("# ours\n{begin}MIIBszCCAVmg\n-----END CERTIFICATE-----"), true),
+            (format!("{begin}MIIBszCCAVmg\n"), false),
+            (format!("{begin}MIIBsz!CAVmg\n-----END CERTIFICATE-----"), false),
+            (format!("{begin}-----END CERTIFICATE-----"), false),
+            ("-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----".to_owned(), false),
+            ("one".to_owned(), false),
+        ];
+        for (text, fine) in rows {
+            let tls = Some(crate::world::TlsFiles { ca: text.clone().into_bytes(), ca_at_server: String::new() });
+            let taken = usable(Secrets { tls, ..secrets("one", "a", 1) });
+            assert_eq!(taken.is_ok(), fine, "{text}");
+            assert!(fine || taken == Err(MissingSecret::Certificate), "{text}");
+        }
     }
 
     #[test]

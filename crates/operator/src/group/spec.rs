@@ -49,7 +49,10 @@ pub(super) fn read(
     }
     let typed = spec::object(Value::clone(&object.raw)).map_err(in_words)?;
     let before = before.map(|valid| &valid.object);
-    let taken = spec::group(&typed, before, now, replication).map_err(in_words)?;
+    let mut taken = spec::group(&typed, before, now, replication).map_err(in_words)?;
+    // Nobody looks after caches yet. The world says so when it is asked for one; a leader that waited for it would hold a
+    // planned failover up.
+    taken.cache = None;
     Ok(Some(Valid { spec: taken, generation: object.generation, object: typed, text }))
 }
 

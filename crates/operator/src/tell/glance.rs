@@ -6,7 +6,7 @@
 
 use super::notice::state;
 use super::told::{Told, seconds};
-use bloodraven_api::conditions::DegradedReason;
+use bloodraven_api::conditions::{ConfigWarningReason, DegradedReason};
 use bloodraven_api::events::EventReason;
 use bloodraven_blueprint::conditions::{self, Hands};
 use bloodraven_brain::candidate::drain::{Applier, Receiver};
@@ -34,6 +34,8 @@ pub(super) struct Memory {
     declared: BTreeSet<Site>,
     /// Sites that refused the operator's login.
     refused: BTreeSet<Site>,
+    /// Warnings that are Events, too, and held.
+    warned: BTreeSet<EventReason>,
     /// The site that the DNS record named.
     dns: Option<Site>,
     /// Sites whose nodes should carry the taint; none: not looked yet.
@@ -47,7 +49,10 @@ impl Memory {
         for wanted in &group.spec.sites {
             site(now, group, wanted, metrics);
         }
-        let told = self.logins(group);
+        let told = {
+            let told = self.logins(group);
+            self.warnings(group, hands, told)
+        };
         match group.kept() {
             Some(kept) => {
                 self.authority(now, group, &kept, metrics);
@@ -120,6 +125,30 @@ impl Memory {
         }
         self.refused = refused;
         told.also_as_prose()
+    }
+
+    /// Of the warnings that the condition shows, those that somebody else has to hear of as well.
+    fn warnings(&mut self, group: &Group, hands: &Hands, mut told: Told) -> Told {
+        let skew = hands.warnings.iter().find(|(reason, _)| *reason == ConfigWarningReason::SidecarVersionSkew);
+        let taints = group.seen.shown.as_ref().and_then(|shown| shown.taints.clone().err());
+        let taints =
+            taints.map(|why| format!("node taints are not as wanted: {why}; mend taintNodeSelector of the sites"));
+        let found = [
+            (EventReason::SidecarVersionSkew, skew.map(|(_, text)| text.clone())),
+            (EventReason::TaintConflict, taints),
+        ];
+        let mut warned = BTreeSet::new();
+        for (reason, text) in found {
+            let Some(text) = text else { continue };
+            if !self.warned.contains(&reason) {
+                let saying = Told::new().event(reason, text).also_as_prose();
+                told.events.extend(saying.events);
+                told.lines.extend(saying.lines);
+            }
+            warned.insert(reason);
+        }
+        self.warned = warned;
+        told
     }
 
     fn degraded(&mut self, now: Now, group: &Group, hands: &Hands, metrics: &GroupMetrics, told: Told) -> Told {

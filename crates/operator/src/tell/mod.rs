@@ -30,6 +30,7 @@ pub use told::{Change, Saying, Told};
 
 use crate::ears::Ears;
 use crate::world::{Event, EventKind, GroupId, MissingSecret, Unfurnished};
+use bloodraven_api::conditions::DegradedReason;
 use bloodraven_api::events::{EventReason, EventType};
 use bloodraven_blueprint::conditions::Hands;
 use bloodraven_brain::group::input::Saw;
@@ -175,16 +176,37 @@ impl Ears for Teller {
         Vec::new()
     }
 
+    fn unled(&self, id: &GroupId, now: Now, because: &str) -> Vec<Event> {
+        let reason = DegradedReason::InvalidSpec;
+        let all = DegradedReason::ALL.iter().filter(|reason| **reason != DegradedReason::Healthy);
+        let metrics = self.metrics.group(&id.namespace, &id.name);
+        metrics.show_degraded(all.map(|reason| reason.as_str()), &[reason.as_str()]);
+        let message = format!("{because}; nobody leads this group until that is mended");
+        let told = Told::new().event(EventReason::InvalidSpec, message).also_as_prose();
+        let mut groups = self.memory();
+        let memory = groups.entry(id.clone()).or_default();
+        self.hand_on(id, now, 0, told, &mut memory.repeats)
+    }
+
     fn secrets_missing(&self, id: &GroupId, now: Now, because: Option<&MissingSecret>) -> Vec<Event> {
         let Some(missing) = because else { return Vec::new() };
         let reason = match missing {
             MissingSecret::ToBeMade { .. } => return Vec::new(),
             MissingSecret::Unread { .. } | MissingSecret::NotFound { .. } => EventReason::SecretNotFound,
             MissingSecret::Key { .. } => EventReason::SecretMissingKey,
-            MissingSecret::Unusable { .. } => EventReason::CredentialReconcileFailed,
+            MissingSecret::Unusable { .. } | MissingSecret::Certificate => EventReason::CredentialReconcileFailed,
         };
         let message = format!("{missing}; running pods stay as they are, it is looked for again every 30 s");
         let told = Told::new().event(reason, message).also_as_prose();
+        let mut groups = self.memory();
+        let memory = groups.entry(id.clone()).or_default();
+        self.hand_on(id, now, 0, told, &mut memory.repeats)
+    }
+
+    fn untrusted(&self, id: &GroupId, now: Now, site: &Site, because: &str) -> Vec<Event> {
+        let message =
+            format!("{because}; compare the certificate of {site} with the authority in the Secret of spec.tls");
+        let told = Told::new().event_once(EventReason::CredentialReconcileFailed, site.as_str(), message);
         let mut groups = self.memory();
         let memory = groups.entry(id.clone()).or_default();
         self.hand_on(id, now, 0, told, &mut memory.repeats)

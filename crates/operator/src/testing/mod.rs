@@ -8,7 +8,7 @@ mod world;
 
 pub(crate) use servers::FakeServers;
 pub(crate) use sidecar::FakeSidecar;
-pub(crate) use world::{FakeWorld, Refusing};
+pub(crate) use world::{FakeWorld, Refusing, Trouble};
 
 use crate::ears::{Deaf, Ears};
 use crate::settings::{Listeners, Settings};

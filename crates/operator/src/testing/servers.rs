@@ -36,6 +36,22 @@ pub(crate) struct FakeServer {
     pub(crate) runs: bool,
     pub(crate) polls: usize,
     pub(crate) first_poll: Option<Instant>,
+    /// Its client port is full.
+    pub(crate) full: bool,
+    /// Commits do not come back.
+    pub(crate) stalled: bool,
+    /// Commits that came back.
+    pub(crate) commits: usize,
+    /// Scheduled events that do not run.
+    pub(crate) events: Vec<String>,
+    /// What it has received beside what it has executed.
+    pub(crate) received: GtidSet,
+    /// Its applier stands with an error.
+    pub(crate) broken: bool,
+    /// How far it says to be behind.
+    pub(crate) behind: Millis,
+    /// A copy into it takes for ever.
+    pub(crate) clone_hangs: bool,
 }
 
 /// All of them.
@@ -69,6 +85,14 @@ impl FakeServers {
             runs: false,
             polls: 0,
             first_poll: None,
+            full: false,
+            stalled: false,
+            commits: 0,
+            events: Vec::new(),
+            received: GtidSet::new(),
+            broken: false,
+            behind: Millis(0),
+            clone_hangs: false,
         };
         let servers = sites.iter().enumerate().map(|(number, site)| (Site::new(site), server(number + 1)));
         Self { servers: Mutex::new(servers.collect()), in_flight: Arc::default() }
@@ -107,11 +131,15 @@ impl FakeServer {
             source: Some(source),
             receiver: if self.runs { Receiver::Running } else { Receiver::Stopped },
             receiver_error: None,
-            applier: if self.runs { Applier::Running } else { Applier::Stopped },
+            applier: match (self.broken, self.runs) {
+                (true, _) => Applier::Failed { code: 1062, message: "twice".to_owned() },
+                (false, true) => Applier::Running,
+                (false, false) => Applier::Stopped,
+            },
             delayed: false,
-            behind: self.runs.then_some(Millis(0)),
+            behind: self.runs.then_some(self.behind),
         });
-        let data = Data { executed: self.executed.clone(), ..Data::default() };
+        let data = Data { executed: self.executed.clone(), received: self.received.clone(), ..Data::default() };
         Facts {
             pair: self.pair,
             server_uuid: self.uuid,
@@ -143,14 +171,14 @@ impl Servers for FakeServers {
             return Err(Silent::LoginRefused("another password".to_owned()));
         }
         *session = Some(());
-        Ok(Looked { facts: server.facts(), server_id: Some(1), exhausted: false })
+        Ok(Looked { facts: server.facts(), server_id: Some(1), exhausted: server.full })
     }
 
     async fn work(&self, at: &Server, _: &mut Option<()>, meant: Option<Uuid>, task: &Task, _: Duration) -> Outcome {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
         let _in_flight = InFlight(Arc::clone(&self.in_flight));
         let server = self.get(at);
-        if server.hangs || server.tasks_hang {
+        if server.hangs || server.tasks_hang || (server.clone_hangs && matches!(task, Task::Clone { .. })) {
             std::future::pending::<()>().await;
         }
         if !server.alive {
@@ -203,5 +231,19 @@ impl Servers for FakeServers {
             }
             Outcome::Read(Box::new(server.facts()))
         })
+    }
+
+    async fn commit(&self, at: &Server, _: &mut Option<()>, meant: Uuid, _: Duration) -> Result<(), Silent> {
+        self.change(at.site.as_str(), |server| {
+            if server.stalled || meant != server.uuid || server.pair != Pair::OPEN {
+                return Err(Silent::Failed("no end in time".to_owned()));
+            }
+            server.commits += 1;
+            Ok(())
+        })
+    }
+
+    async fn disabled_events(&self, at: &Server, _: &mut Option<()>, _: Duration) -> Result<Vec<String>, Silent> {
+        Ok(self.get(at).events)
     }
 }

@@ -47,6 +47,8 @@ pub(crate) struct Sidecar {
     nonces: AtomicUsize,
     /// Orders to empty that were obeyed.
     pub(crate) emptied: AtomicUsize,
+    /// Its release.
+    pub(crate) version: Mutex<String>,
 }
 
 impl FakeSidecar {
@@ -65,6 +67,7 @@ impl FakeSidecar {
             grants: AtomicUsize::default(),
             nonces: AtomicUsize::default(),
             emptied: AtomicUsize::default(),
+            version: Mutex::new(env!("CARGO_PKG_VERSION").to_owned()),
         });
         let router = Router::new()
             .route("/authority", get(authority).post(authority))
@@ -172,7 +175,8 @@ impl Sidecar {
             last_answer: BTreeMap::new(),
             uptime: Millis(uptime),
         };
-        let details = Details { version: Some("0.1.0".to_owned()), ..Details::default() };
+        let version = self.version.lock().expect("nobody panicked here").clone();
+        let details = Details { version: Some(version), ..Details::default() };
         AckMessage { group: self.group.clone(), ack, details, question, relayed: Vec::new() }
     }
 

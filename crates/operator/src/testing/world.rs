@@ -1,8 +1,10 @@
 //! A world in memory.
 
 use crate::world::{
-    Account, Addresses, Event, Glimpse, GroupId, HostPort, MissingSecret, Refused, Secrets, Unavailable, Version, World,
+    Account, Addresses, Event, Glimpse, GroupId, HostPort, MissingSecret, Refused, Secrets, Unavailable, Undismissed,
+    Unfurnished, Version, World,
 };
+use bloodraven_api::MysqlFailoverGroup;
 use bloodraven_brain::group::Outward;
 use bloodraven_brain::group::input::{Estate, PodFacts, Rollout, Shown};
 use bloodraven_brain::lease::{Acquired, Lease, NewLease};
@@ -56,6 +58,18 @@ struct Inner {
     password: String,
     shown: Option<Outward>,
     events: Vec<Event>,
+    pub(crate) trouble: Trouble,
+}
+
+/// What stands in the way at the world's end; none: nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trouble {
+    pub(crate) secrets: Option<MissingSecret>,
+    pub(crate) objects: Option<Unfurnished>,
+    pub(crate) dns: Option<String>,
+    pub(crate) taints: Option<String>,
+    pub(crate) dismissal: Option<Undismissed>,
+    pub(crate) no_replication: bool,
 }
 
 impl FakeWorld {
@@ -139,6 +153,17 @@ impl FakeWorld {
 
     pub(crate) fn password(&self, password: &str) {
         self.lock().password = password.to_owned();
+    }
+
+    /// Changes what stands in the way.
+    pub(crate) fn trouble(&self, change: impl FnOnce(&mut Trouble)) {
+        change(&mut self.lock().trouble);
+        self.changed();
+    }
+
+    /// Everything that people were told so far.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        self.lock().events.clone()
     }
 
     pub(crate) fn holder(&self) -> Option<String> {
@@ -287,9 +312,13 @@ impl World for FakeWorld {
 
     async fn secrets(&self, _: &GroupId) -> Result<Secrets, MissingSecret> {
         let account = |user: &str| Account { user: user.to_owned(), password: self.lock().password.clone() };
+        let trouble = self.lock().trouble.clone();
+        if let Some(missing) = trouble.secrets {
+            return Err(missing);
+        }
         Ok(Secrets {
             operator: account("operator"),
-            replication: Some(account("replication")),
+            replication: (!trouble.no_replication).then(|| account("replication")),
             others: BTreeMap::new(),
             missing: None,
             keys: super::keys(),
@@ -313,8 +342,29 @@ impl World for FakeWorld {
         if self.refuses(Refusing::Show) {
             std::future::pending::<()>().await;
         }
-        self.lock().shown = Some(outward.clone());
-        Ok(Shown { labels: true, dns: Ok(()), taints: Ok(()), at: self.now().wall })
+        let mut inner = self.lock();
+        inner.shown = Some(outward.clone());
+        let Trouble { dns, taints, .. } = inner.trouble.clone();
+        drop(inner);
+        Ok(Shown {
+            labels: true,
+            dns: dns.map_or(Ok(()), Err),
+            taints: taints.map_or(Ok(()), Err),
+            at: self.now().wall,
+        })
+    }
+
+    async fn furnish(&self, _: &GroupId, _: &MysqlFailoverGroup) -> Result<(), Unfurnished> {
+        self.lock().trouble.objects.clone().map_or(Ok(()), Err)
+    }
+
+    async fn dismiss(&self, group: &GroupId, patience: bool) -> Result<(), Undismissed> {
+        if let Some(undismissed) = self.lock().trouble.dismissal.clone().filter(|_| patience) {
+            return Err(undismissed);
+        }
+        self.lock().objects.remove(group);
+        self.changed();
+        Ok(())
     }
 
     async fn roll(&self, _: &GroupId, _: &Site) -> Result<(), Refused> {

@@ -4,4 +4,5 @@ mod http;
 mod recloning;
 mod reign;
 mod storing;
+mod told;
 mod trouble;

@@ -23,6 +23,9 @@ impl World {
         let now = self.operator_now(op);
         let Some(group) = &mut self.operators[op].group else { return };
         let step = group.step(now, input);
+        if let Some(audience) = &mut self.audience {
+            audience.leader(op, now, group, &step.notices);
+        }
         for notice in step.notices {
             self.judge.heard(&notice);
             self.tell(|_| (format!("operator {op}"), format!("{notice:?}")));

@@ -10,6 +10,7 @@
 //! Reading order: `scenario` (what can happen), `world` (who is there), `sidecar` and `operator` (who acts), `judge` and
 //! `ending` (what is promised), `draw` (where scenarios come from), `text` (scenarios as files), `shrink`, `batch`.
 
+pub mod audience;
 pub mod batch;
 mod cache;
 mod client;
@@ -45,6 +46,7 @@ mod world;
 #[cfg(test)]
 mod tests;
 
+pub use audience::Audience;
 pub use clock::{MS, SEC, Time};
 pub use ending::Rest;
 pub use judge::Broken;
@@ -94,7 +96,17 @@ pub struct Figures {
 
 /// Plays a scenario; with a timeline if `told`.
 pub fn play(scenario: &Scenario, told: bool) -> Run {
-    let mut world = World::new(scenario, told);
+    played(scenario, World::new(scenario, told))
+}
+
+/// Plays a scenario before somebody who watches. It is the same run: who watches changes nothing.
+pub fn play_before(scenario: &Scenario, audience: Box<dyn Audience>) -> Run {
+    let mut world = World::new(scenario, false);
+    world.audience = Some(audience);
+    played(scenario, world)
+}
+
+fn played(scenario: &Scenario, mut world: World) -> Run {
     world.run();
     let broken = world.judge.verdict();
     let figures = Figures {

@@ -119,6 +119,9 @@ impl World {
             }
         }
         for notice in outcome.notices {
+            if let Some(audience) = &mut self.audience {
+                audience.election(op, now, &notice);
+            }
             self.tell(|_| (format!("operator {op}"), format!("{notice:?}")));
             match notice {
                 Notice::Elected(_) => self.crown(op),

@@ -161,8 +161,12 @@ impl World {
     /// One step of the brain, and what it wants done.
     pub(super) fn sidecar_step(&mut self, p: usize, input: Input) {
         let boot = self.boot_of(p);
-        let Some(brain) = self.pods[p].side.brain.as_mut() else { return };
+        let side = &mut self.pods[p].side;
+        let Some(brain) = side.brain.as_mut() else { return };
         let commands = brain.step(boot, input);
+        if let Some(audience) = &mut self.audience {
+            audience.sidecar(p, side.life, boot, brain);
+        }
         self.side_commands(p, commands);
         self.set_timer(p);
     }

@@ -24,6 +24,14 @@ fn a_timeline_changes_nothing() {
 }
 
 #[test]
+fn who_watches_changes_nothing() {
+    struct Nobody;
+    impl super::Audience for Nobody {}
+    let scenario = draw(5, None);
+    assert_eq!(super::play_before(&scenario, Box::new(Nobody)), play(&scenario, false));
+}
+
+#[test]
 fn a_group_without_faults_serves() {
     for sites in 2..=5 {
         let run = play(&quiet(Setup { sites, ..Setup::default() }), true);

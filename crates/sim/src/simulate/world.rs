@@ -2,6 +2,7 @@
 //!
 //! In: a scenario. Out: a world at its end. Must not: read a clock, or depend on anything but the scenario.
 
+use super::audience::Audience;
 use super::cache::Cache;
 use super::client::Clients;
 use super::clock::{Clock, MS, SEC, Time};
@@ -62,6 +63,8 @@ pub(super) struct World {
     pub(super) clients: Clients,
     pub(super) judge: Judge,
     pub(super) trace: Trace,
+    /// Who watches.
+    pub(super) audience: Option<Box<dyn Audience>>,
     pub(super) healed: bool,
     pub(super) over: bool,
     pub(super) rest: Rest,
@@ -103,6 +106,7 @@ impl World {
             clients: Clients::new(setup.sites),
             judge: Judge::new(setup),
             trace: Trace::new(told),
+            audience: None,
             healed: false,
             over: false,
             rest: Rest::Unknown,

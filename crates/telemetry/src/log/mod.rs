@@ -74,7 +74,16 @@ pub enum InitError {
 
 /// Logs to stdout from here on. Lines of other libraries are kept from `warn` up.
 pub fn init(component: Component, level: Level) -> Result<Guard, InitError> {
-    let (pipe, guard) = Pipe::into(std::io::stdout()).context(ThreadSnafu)?;
+    init_into(component, level, std::io::stdout())
+}
+
+/// The same into anything that takes bytes.
+pub fn init_into(
+    component: Component,
+    level: Level,
+    out: impl std::io::Write + Send + 'static,
+) -> Result<Guard, InitError> {
+    let (pipe, guard) = Pipe::into(out).context(ThreadSnafu)?;
     let layer = JsonLayer::new(component, Arc::new(jiff::Timestamp::now), pipe);
     let layer = layer.with_filter(filter(level));
     tracing_subscriber::registry().with(layer).try_init().context(TwiceSnafu)?;

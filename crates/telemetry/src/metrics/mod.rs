@@ -13,7 +13,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use catalogue::{GroupMetrics, ProcessMetrics, SiteMetrics, catalogue};
+pub use catalogue::{GroupMetrics, ProcessMetrics, SiteMetrics, catalogue, is_to_come};
 pub use series::{Kind, LabelSpec, MetricSpec, Scope};
 
 use std::sync::Arc;

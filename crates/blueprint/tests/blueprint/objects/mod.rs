@@ -6,6 +6,7 @@ mod any_group;
 mod claims;
 mod conf;
 mod errors;
+mod fields;
 mod fits;
 mod nodes;
 mod restricted;
