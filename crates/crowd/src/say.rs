@@ -71,17 +71,13 @@ impl Said<'_> {
         if begins("CHANGE REPLICATION SOURCE TO") {
             return self.point(statement);
         }
-        let threads = |statement: &str| match () {
-            () if statement.contains("IO_THREAD") => (true, false),
-            () if statement.contains("SQL_THREAD") => (false, true),
-            () => (true, true),
-        };
         let starts = begins("START REPLICA");
         if starts || begins("STOP REPLICA") {
-            let (receiver, applier) = threads(statement);
+            // One of the two, if it is named; else both.
+            let (receiver, applier) = (statement.contains("IO_THREAD"), statement.contains("SQL_THREAD"));
             if let Some(replica) = &mut self.server().replica {
-                replica.receiver = if receiver { starts } else { replica.receiver };
-                replica.applier = if applier { starts } else { replica.applier };
+                replica.receiver = if applier { replica.receiver } else { starts };
+                replica.applier = if receiver { replica.applier } else { starts };
             }
             return Answer::Done;
         }

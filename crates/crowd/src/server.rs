@@ -7,6 +7,7 @@ use bloodraven_gtid::GtidSet;
 
 /// See above.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the server's own variables, each with its own name")]
 pub(crate) struct Server {
     pub(crate) uuid: String,
     pub(crate) server_id: u32,

@@ -126,7 +126,7 @@ async fn steady(stage: &mut Stage, size: usize) -> Result<Steady> {
         stage.start_operator()?;
     }
     // A group takes a lease to begin, and about sixty calls to the store.
-    let limit = Duration::from_secs(90) + Duration::from_millis(300) * u32::try_from(size).unwrap_or(u32::MAX);
+    let limit = Duration::from_mins(2) + Duration::from_millis(300) * u32::try_from(size).unwrap_or(u32::MAX);
     stage.all_ready(limit, told(size)).await?;
     say(&format!("{size} groups are ready; the operator starts anew, and is watched"));
     measure::steady(stage).await

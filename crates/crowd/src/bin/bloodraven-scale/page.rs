@@ -195,9 +195,10 @@ fn aims_of(row: &Steady) -> Vec<Aim> {
 
 /// What ten times as many groups cost.
 fn linear(few: &Steady, many: &Steady) -> Aim {
-    let times = many.groups as f64 / few.groups as f64;
-    let (cpu, memory) =
-        (many.operator / few.operator.max(0.0001), many.usage.memory as f64 / few.usage.memory.max(1) as f64);
+    let small = |number: u64| f64::from(u32::try_from(number).unwrap_or(u32::MAX).max(1));
+    let groups = |row: &Steady| small(u64::try_from(row.groups).unwrap_or(u64::MAX));
+    let (times, cpu) = (groups(many) / groups(few), many.operator / few.operator.max(0.0001));
+    let memory = small(many.usage.memory >> 10) / small(few.usage.memory >> 10);
     Aim {
         what: format!("{} groups against {}: {times:.0} times as many", many.groups, few.groups),
         aim: "<= 1.1 times as much each",
@@ -277,7 +278,8 @@ fn cores(cores: f64) -> String {
 }
 
 fn mib(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
+    let tenths = bytes / 100_000;
+    format!("{}.{} MB", tenths / 10, tenths % 10)
 }
 
 fn millis(time: Duration) -> String {
