@@ -29,6 +29,7 @@ cargo xtask <word>
   testbed <part>...  bring a real part into the cache: mysql, kubernetes [--all], status, clean
   bench <name>       benchmarks, release build: gtid brain
   bench failover     faults and moves of whole groups with real servers, into docs/performance.md [--trials N] [--only ROW]
+  bench scale        one operator and up to 1,000 groups of played sites, into docs/performance-scale.md [--groups N]
   model [--deep]     exhaustive searches over the brain's own functions: minutes, or hours
   teeth              every rule is taken away in turn, and a test or a search has to notice
   mutants [module]   one expression of the brain is changed at a time, and its unit tests have to notice: minutes
@@ -99,7 +100,8 @@ fn bench(workshop: &Workshop, words: &[String]) -> Result<()> {
             run::inherit(workshop.cargo("bench").args(["--package", &format!("bloodraven-{name}"), "--benches"]))
         }
         [name, rest @ ..] if name == "failover" => play::bench_failover(workshop, rest),
-        _ => bail!("name a benchmark: gtid, brain or failover"),
+        [name, rest @ ..] if name == "scale" => play::bench_scale(workshop, rest),
+        _ => bail!("name a benchmark: gtid, brain, failover or scale"),
     }
 }
 

@@ -25,6 +25,9 @@ const PROGRAMS: [&str; 2] = ["bloodraven", "keeper"];
 /// What measures them.
 const MEASURES: &str = "bloodraven-bench";
 
+/// What measures one operator with many groups.
+const MEASURES_SCALE: (&str, &str) = ("bloodraven-crowd", "bloodraven-scale");
+
 /// What the words ask for.
 struct Wanted {
     release: bool,
@@ -61,6 +64,16 @@ pub(crate) fn bench_failover(workshop: &Workshop, words: &[String]) -> Result<()
     run::inherit(measure.arg("--page").arg(workshop.root.join("docs/performance.md")).args(words))
 }
 
+/// Builds, provides an API server's programs, measures. The build folder stays locked, as above.
+pub(crate) fn bench_scale(workshop: &Workshop, words: &[String]) -> Result<()> {
+    run::inherit(workshop.program("bloodraven-testbed")?.arg("kubernetes")).context("cannot provide Kubernetes")?;
+    let built = build(workshop, true)?;
+    let mut measure = Command::new(built.join(MEASURES_SCALE.1));
+    measure.env("BLOODRAVEN_CACHE_DIR", &workshop.cache);
+    measure.arg("--bloodraven").arg(built.join("bloodraven")).arg("--keeper").arg(built.join("keeper"));
+    run::inherit(measure.arg("--page").arg(workshop.root.join("docs/performance-scale.md")).args(words))
+}
+
 fn understand(words: &[String]) -> Result<Wanted> {
     let at = words.iter().position(|word| word == "--");
     let (ours, theirs) = words.split_at(at.unwrap_or(words.len()));
@@ -85,7 +98,11 @@ fn build(workshop: &Workshop, release: bool) -> Result<PathBuf> {
     }
     let mut cargo = workshop.cargo("build");
     cargo.args(["--quiet", "--release", "--bins"]);
-    cargo.args(["bloodraven", "bloodraven-keeper", MEASURES].iter().flat_map(|package| ["--package", package]));
+    cargo.args(
+        ["bloodraven", "bloodraven-keeper", MEASURES, MEASURES_SCALE.0]
+            .iter()
+            .flat_map(|package| ["--package", package]),
+    );
     run::stream("building", &mut cargo, |_| {})?;
     Ok(workshop.cache.join("target/release"))
 }
