@@ -4,7 +4,6 @@
 //! in the way. Must not: touch anything while the group is paused, or make anything for a group that is being deleted.
 
 use super::{Common, Shared, lock};
-use crate::object::Object;
 use crate::servers::Servers;
 use crate::tasks::rest;
 use crate::world::{Event, EventKind, Undismissed, Unfurnished, World};
@@ -12,7 +11,6 @@ use bloodraven_api::events::EventReason;
 use bloodraven_api::keys;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// All objects of one group; each call to the store is short.
@@ -52,19 +50,10 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
             }
         }
         tokio::select! {
-            () = redrawn(&mut told, &object) => rest(SOON).await,
+            Ok(()) = told.changed() => rest(SOON).await,
             Ok(()) = secrets.changed() => rest(SOON).await,
             () = rest(if trouble.is_some() { SOON } else { AGAIN }) => {}
         }
-    }
-}
-
-/// Ends when the objects are to be drawn anew. A status that was written asks for nothing: this operator writes one every
-/// few seconds, and a look at all objects for each would be most of what it asks the store for.
-async fn redrawn(told: &mut watch::Receiver<Arc<Object>>, drawn: &Object) {
-    let is_other = |next: &Arc<Object>| next.spec() != drawn.spec() || next.deleting != drawn.deleting;
-    if told.wait_for(is_other).await.is_err() {
-        std::future::pending::<()>().await;
     }
 }
 
