@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn the_end_of_a_long_story_is_kept() {
-        let story: String = (0..LINES + 5).map(|number| format!("line {number}\n")).collect();
-        let lines = heard(&format!("---- a stdout ----\n{story}failures:\n"));
+        let story: Vec<String> = (0..LINES + 5).map(|number| format!("line {number}")).collect();
+        let lines = heard(&format!("---- a stdout ----\n{}\nfailures:\n", story.join("\n")));
         assert_eq!(lines.len(), LINES + 1);
         assert_eq!(lines.last().map(String::as_str), Some(format!("    line {}", LINES + 4).as_str()));
     }

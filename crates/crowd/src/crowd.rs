@@ -143,10 +143,9 @@ impl Crowd {
             site.away = sidecar != Door::Open;
             match fault {
                 Fault::ServerKilled | Fault::Dead => site.server.end(),
-                Fault::Hung => {}
                 Fault::Back if site.server.start.is_none() && was_away => return group.begin_again(place.site),
                 Fault::Back if site.server.start.is_none() => site.server.boot(),
-                Fault::Back => {}
+                Fault::Back | Fault::Hung => {}
             }
             group.keeper_speaks(place.site)
         });

@@ -331,12 +331,12 @@ impl Group {
                     tell(from, Input::Vouched(vouch));
                 }
             }
-            // On disk at once, and never lost; applications have no sessions here.
+            // On disk at once, and never lost; applications have no sessions here; and what the lane does was done above.
             Command::WriteMarker(_)
             | Command::WriteNote { .. }
             | Command::WriteConflict(_)
-            | Command::KillAppSessions => {}
-            Command::ConnectOpener { .. }
+            | Command::KillAppSessions
+            | Command::ConnectOpener { .. }
             | Command::AskPermit(_)
             | Command::Open { .. }
             | Command::EndOpeners { .. }

@@ -149,7 +149,7 @@ impl Said<'_> {
                 flag(server.read_only),
                 flag(server.super_read_only),
                 server.uuid.clone(),
-                server.server_id.to_string(),
+                server.number.to_string(),
                 "9.7.0-double".to_owned(),
                 String::new(),
                 server.executed.to_string(),

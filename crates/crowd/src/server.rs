@@ -10,7 +10,7 @@ use bloodraven_gtid::GtidSet;
 #[expect(clippy::struct_excessive_bools, reason = "they are the server's own variables, each with its own name")]
 pub(crate) struct Server {
     pub(crate) uuid: String,
-    pub(crate) server_id: u32,
+    pub(crate) number: u32,
     /// Which start of it runs; none: it does not.
     pub(crate) start: Option<u64>,
     pub(crate) starts: u64,
@@ -39,7 +39,7 @@ impl Server {
     pub(crate) fn new(number: u32, executed: GtidSet) -> Self {
         Self {
             uuid: format!("{number:08x}-0000-4000-8000-000000000001"),
-            server_id: number + 1,
+            number: number + 1,
             start: Some(1),
             starts: 1,
             read_only: true,

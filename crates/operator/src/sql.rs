@@ -76,13 +76,12 @@ impl Servers for Mysql {
         within: Duration,
     ) -> Result<(), Silent> {
         let (deadline, wanted) = (Deadline::within(within), Wanted::Only(meant));
-        let mut open = match session.take().filter(|open| is_current(open, at)) {
-            Some(open) => open,
-            None => {
-                let mut open = Session::open(&target(at), deadline).await.map_err(|error| silent(&error))?;
-                mysql::write_probe::prepare(&mut open, wanted, deadline).await.map_err(|error| uncommitted(&error))?;
-                open
-            }
+        let mut open = if let Some(open) = session.take().filter(|open| is_current(open, at)) {
+            open
+        } else {
+            let mut open = Session::open(&target(at), deadline).await.map_err(|error| silent(&error))?;
+            mysql::write_probe::prepare(&mut open, wanted, deadline).await.map_err(|error| uncommitted(&error))?;
+            open
         };
         mysql::write_probe::write_probe(&mut open, wanted, deadline).await.map_err(|error| uncommitted(&error))?;
         *session = Some(open);

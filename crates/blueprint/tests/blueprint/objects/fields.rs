@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use bloodraven_api::MysqlFailoverGroup;
 use bloodraven_api::admission::Admitted as _;
-use bloodraven_blueprint::objects::{self, taints};
+use bloodraven_blueprint::objects::{self, SitePlan, taints};
 use bloodraven_blueprint::spec;
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ fn effect(group: &MysqlFailoverGroup) -> String {
         let sites = || plan.sites().iter();
         let claims: Vec<_> = sites().map(|site| objects::claim(plan, site, None).expect("a claim")).collect();
         let names: Vec<_> = sites().map(|site| objects::dns_endpoint(plan, site)).collect();
-        let taints = taints(plan, &sites().map(|site| site.name()).collect(), &[node("iad"), node("pdx")]);
+        let taints = taints(plan, &sites().map(SitePlan::name).collect(), &[node("iad"), node("pdx")]);
         format!("{leader:?} {:?} {claims:?} {names:?} {taints:?}", objects::objects(plan))
     })
 }

@@ -28,7 +28,7 @@ crowd, cores | store, cores | requests/s | load |
 /// A row of the aims: what, how much, and what it came to.
 struct Aim {
     what: String,
-    aim: &'static str,
+    bound: &'static str,
     measured: String,
     met: bool,
 }
@@ -110,7 +110,7 @@ impl Page {
             let (last, groups) = (row.decided.last().copied().unwrap_or_default(), row.groups);
             rows.push(Aim {
                 what: format!("{groups} groups lose their primary in the same moment: all decided"),
-                aim: "<= d + 2 s = 8 s",
+                bound: "<= d + 2 s = 8 s",
                 measured: seconds(last),
                 met: row.decided.len() == groups && last <= Duration::from_secs(8),
             });
@@ -119,7 +119,7 @@ impl Page {
             let max = row.lateness.permille(1000);
             rows.push(Aim {
                 what: format!("one site of one of {} groups hung: latest poll of any other group", row.of),
-                aim: "<= 50 ms",
+                bound: "<= 50 ms",
                 measured: millis(max),
                 met: max <= Duration::from_millis(50),
             });
@@ -127,7 +127,7 @@ impl Page {
         let size: u64 = self.programs.iter().map(|(_, bytes)| bytes).sum();
         rows.push(Aim {
             what: "programs of the image, without the C library".to_owned(),
-            aim: "image <= 40 MB",
+            bound: "image <= 40 MB",
             measured: mib(size),
             met: size <= 40_000_000,
         });
@@ -135,7 +135,7 @@ impl Page {
             format!(
                 "| {} | {} | {} | {} |",
                 aim.what,
-                aim.aim,
+                aim.bound,
                 aim.measured,
                 if aim.met { "met" } else { "**missed**" }
             )
@@ -155,13 +155,13 @@ fn aims_of(row: &Steady) -> Vec<Aim> {
         let p99 = row.lateness.permille(990);
         rows.push(Aim {
             what: "1,000 groups: processor".to_owned(),
-            aim: "<= 1 core",
+            bound: "<= 1 core",
             measured: cores(row.operator),
             met: row.operator <= 1.0,
         });
         rows.push(Aim {
             what: "1,000 groups: p99 of poll starts behind schedule".to_owned(),
-            aim: "<= 200 ms",
+            bound: "<= 200 ms",
             measured: millis(p99),
             met: p99 <= Duration::from_millis(200),
         });
@@ -172,11 +172,11 @@ fn aims_of(row: &Steady) -> Vec<Aim> {
         1000 => Some((256_000_000, "<= 256 MB")),
         _ => None,
     };
-    if let Some((most, aim)) = most {
+    if let Some((most, bound)) = most {
         let met = row.usage.memory <= most;
         rows.push(Aim {
             what: format!("{groups} groups: operator's memory"),
-            aim,
+            bound,
             measured: mib(row.usage.memory),
             met,
         });
@@ -185,7 +185,7 @@ fn aims_of(row: &Steady) -> Vec<Aim> {
         let met = row.first_poll <= Duration::from_millis(300);
         rows.push(Aim {
             what: "operator's start to its first poll".to_owned(),
-            aim: "<= 300 ms",
+            bound: "<= 300 ms",
             measured: millis(row.first_poll),
             met,
         });
@@ -201,7 +201,7 @@ fn linear(few: &Steady, many: &Steady) -> Aim {
     let memory = small(many.usage.memory >> 10) / small(few.usage.memory >> 10);
     Aim {
         what: format!("{} groups against {}: {times:.0} times as many", many.groups, few.groups),
-        aim: "<= 1.1 times as much each",
+        bound: "<= 1.1 times as much each",
         measured: format!("{cpu:.1} times the processor, {memory:.1} times the memory"),
         met: cpu <= times * 1.1 && memory <= times * 1.1,
     }
