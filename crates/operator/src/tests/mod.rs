@@ -2,6 +2,7 @@
 
 mod http;
 mod recloning;
+mod refused;
 mod reign;
 mod storing;
 mod told;

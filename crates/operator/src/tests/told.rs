@@ -6,7 +6,7 @@ use crate::ears::Ears as _;
 use crate::settings::{Listeners, Settings};
 use crate::tell::{Teller, reference};
 use crate::testing::{Bed, Refusing, Trouble, object, orders, status, until, writer};
-use crate::world::{Event, GroupId, MissingSecret, Undismissed, Unfurnished};
+use crate::world::{Event, MissingSecret, Undismissed, Unfurnished};
 use bloodraven_api::conditions::{
     BootstrappingReason, ConfigWarningReason, DegradedReason, PausedReason, ReadyReason, RecoveryPendingReason,
     UpdatingReason,
@@ -187,7 +187,7 @@ fn of_the_corpus() -> Heard {
 }
 
 /// An operator that nobody elects, so that the clock may jump.
-async fn begin(bed: &Bed, teller: &Teller) -> (std::net::SocketAddr, crate::tasks::Owned) {
+pub(super) async fn begin(bed: &Bed, teller: &Teller) -> (std::net::SocketAddr, crate::tasks::Owned) {
     let aux = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = aux.local_addr().expect("an address");
     let settings = Settings { elect: false, ears: Arc::new(teller.clone()), ..Settings::new("one") };
@@ -515,44 +515,4 @@ async fn everything_that_can_be_told_is_told_by_something_that_happens() {
         heard.conditions.iter().filter(|it| it.starts_with("Dragonfly")).map(|it| format!("condition {it}: not yet")),
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_group_of_which_no_spec_can_be_taken_says_so_and_is_led_when_it_is_mended() {
-    let bed = Bed::new(&["iad", "pdx"]).await;
-    let other = GroupId::new("shop", "nonsense");
-    let mut nonsense = object("nonsense", &["iad", "pdx"]);
-    nonsense["spec"]["pollInterval"] = json!("soon");
-    nonsense["status"] = json!({"activeSite": "iad", "conditions": "garbage", "ofALaterRelease": 7});
-    bed.world.put(&other, nonsense);
-    let teller = Teller::new(OperatorMetrics::new("0"));
-    let (_, _operator) = begin(&bed, &teller).await;
-    let degraded = |id: &GroupId| {
-        let object = bed.world.object(id);
-        object["status"]["conditions"].as_array()?.iter().find(|one| one["type"] == "Degraded").cloned()
-    };
-    until("people are told", async || {
-        let found = degraded(&other)?;
-        let named = found["reason"] == "InvalidSpec" && found["message"].as_str()?.contains("pollInterval");
-        (found["status"] == "True" && named).then_some(())
-    })
-    .await;
-    until("an Event", async || {
-        let told = bed.world.events();
-        told.iter().find(|event| event.reason == "InvalidSpec" && event.message.contains("pollInterval")).map(|_| ())
-    })
-    .await;
-    assert!(teller.metrics().contains("group=\"nonsense\",reason=\"InvalidSpec\"} 1"));
-    let kept = bed.world.object(&other)["status"].clone();
-    assert_eq!((&kept["activeSite"], &kept["ofALaterRelease"]), (&json!("iad"), &json!(7)), "nothing else is touched");
-    assert_eq!(writer(&bed, None).await, "iad", "the others are led");
-    bed.world.edit(&other, |object| {
-        object["metadata"]["generation"] = json!(2);
-        object["spec"]["pollInterval"] = json!("1s");
-    });
-    until("it is led", async || {
-        let found = degraded(&other)?;
-        (found["observedGeneration"] == 2 && !found["message"].as_str()?.contains("pollInterval")).then_some(())
-    })
-    .await;
 }
