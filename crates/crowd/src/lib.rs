@@ -11,7 +11,7 @@
 //! | the sidecar's words to and from the operator | real: signed HTTP, a connection for each question |
 //! | words between sidecars | played: within the process |
 //! | MySQL's protocol | real as far as it goes: handshake, `caching_sha2_password`, `COM_QUERY` with several statements |
-//! | what a server says | played, from a small model of a site ([`server`]) |
+//! | what a server says | played, from a small model of a site (`server.rs`) |
 //! | kubelet, names | played: pods for Deployments, a name server for Services |
 //!
 //! Every site has a loopback address of its own and the standard ports, in a network namespace that ends with the process
