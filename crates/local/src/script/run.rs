@@ -126,6 +126,9 @@ pub struct Outcome {
     pub ledger: Verdict,
 }
 
+/// Why a run fails in which nobody fell into an ambush: a moment can be over before anybody saw it.
+pub(super) const MISSED: &str = "the moment of an ambush never came";
+
 /// What a run remembers from step to step.
 #[derive(Default)]
 pub(super) struct Course {
@@ -158,9 +161,7 @@ pub(super) async fn play(steps: &[Step], stage: &impl Stage, course: &mut Course
         outcome.map_err(|because| Failed { step: step.clone(), because })?;
     }
     match steps.last() {
-        Some(last) if stage.in_wait() > 0 => {
-            Err(Failed { step: last.clone(), because: "the moment of an ambush never came".to_owned() })
-        }
+        Some(last) if stage.in_wait() > 0 => Err(Failed { step: last.clone(), because: MISSED.to_owned() }),
         _ => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 //! In: scenes and a stage. Out: how each ended. Must not: let one scene begin in what another left behind, or go on when
 //! the promise itself is broken: what comes after would prove nothing.
 
-use super::run::{Course, Seen, attached, interrupted, looks, play, settled};
+use super::run::{Course, MISSED, Seen, attached, interrupted, looks, play, settled};
 use super::{Act, Failed, Played, Scene, Stage, Step, What};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -17,13 +17,17 @@ const CALM: Duration = Duration::from_millis(1200);
 /// A remedy that was asked for is asked for again after this: it may have been refused.
 const AGAIN: Duration = Duration::from_secs(8);
 
+/// So often a scene is played whose ambush missed its moment: on a busy machine a phase can be over between two looks.
+/// What such a scene is there for has not been seen, so it is played again and not let pass.
+const ATTEMPTS: usize = 5;
+
 /// Plays one scene after the other.
 pub(super) async fn play_all(scenes: &[Scene], stage: &impl Stage) -> Vec<Played> {
     let mut played: Vec<Played> = Vec::new();
     let mut over: Option<String> = None;
     for scene in scenes {
         let mut ended = match &over {
-            None => play_one(scene, stage, &mut over).await,
+            None => play_until_struck(scene, stage, &mut over).await,
             Some(why) => ending(scene, Some((&first_line(scene), why.clone())), Duration::ZERO),
         };
         stage.ends(&mut ended);
@@ -33,6 +37,16 @@ pub(super) async fn play_all(scenes: &[Scene], stage: &impl Stage) -> Vec<Played
         played.push(ended);
     }
     played
+}
+
+async fn play_until_struck(scene: &Scene, stage: &impl Stage, over: &mut Option<String>) -> Played {
+    for _ in 1..ATTEMPTS {
+        let played = play_one(scene, stage, over).await;
+        if played.failed.as_ref().is_none_or(|failed| failed.because != MISSED) {
+            return played;
+        }
+    }
+    play_one(scene, stage, over).await
 }
 
 async fn play_one(scene: &Scene, stage: &impl Stage, over: &mut Option<String>) -> Played {

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::ledger::Verdict;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 fn three() -> Vec<SiteWish> {
@@ -188,7 +189,7 @@ struct Puppets {
     ledger: Verdict,
     refuses: bool,
     stopped: bool,
-    in_wait: usize,
+    misses: AtomicUsize,
     divergence: Option<String>,
 }
 
@@ -216,7 +217,9 @@ impl Stage for Puppets {
     }
 
     fn in_wait(&self) -> usize {
-        self.in_wait
+        let left = self.misses.load(Ordering::Relaxed);
+        self.misses.store(left.saturating_sub(1), Ordering::Relaxed);
+        left.min(1)
     }
 
     fn forget(&self) {
@@ -280,8 +283,21 @@ async fn a_run_waits_for_what_is_expected_and_ends_with_the_ledger() {
 async fn an_ambush_that_never_struck_fails_the_run() {
     let pictures = Mutex::new(vec![picture("iad")]);
     let outcome =
-        play("load on\nambush granted operator", &Puppets { pictures, in_wait: 1, ..Puppets::default() }).await;
+        play("load on\nambush granted operator", &Puppets { pictures, misses: 1.into(), ..Puppets::default() }).await;
     assert_eq!(outcome.failed.map(|failed| failed.because), Some("the moment of an ambush never came".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scene_whose_ambush_missed_its_moment_is_played_again_and_never_let_pass() {
+    let text = "scene one from iad first\nambush granted operator\nexpect primary iad";
+    for (misses, plays, passes) in [(0, 1, true), (2, 3, true), (4, 5, true), (5, 5, false), (9, 5, false)] {
+        let pictures = Mutex::new(vec![picture("iad")]);
+        let puppets = Puppets { pictures, misses: misses.into(), ..Puppets::default() };
+        let outcome = play(text, &puppets).await;
+        let asked = puppets.asked.lock().unwrap().clone();
+        assert_eq!(asked.iter().filter(|asked| *asked == "scene one").count(), plays, "{misses} misses");
+        assert_eq!(outcome.failed.is_none(), passes, "{misses} misses");
+    }
 }
 
 #[tokio::test(start_paused = true)]
