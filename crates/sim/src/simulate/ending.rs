@@ -7,8 +7,8 @@ use super::event::Event;
 use super::scenario::{Expect, Fault};
 use super::world::World;
 use bloodraven_brain::group::kept::{PlannedPhase, Recovery};
-use bloodraven_brain::group::{Kept, Obstacle};
-use bloodraven_brain::name::Member;
+use bloodraven_brain::group::{Kept, Obstacle, Waiting};
+use bloodraven_brain::name::{Member, Site};
 use bloodraven_brain::record::Phase;
 use bloodraven_gtid::GtidSet;
 
@@ -237,11 +237,15 @@ impl World {
             ("no proof of release", words.contains("Release(") && lost),
             ("an end that the store forgot", self.waits_for_a_forgotten_end()),
             ("a lost volume", struck(|fault| matches!(fault, Fault::LoseVolume(_))) && words.contains("Empty")),
-            ("no candidate is left", lost && words.contains("NoCandidate")),
+            (
+                "no candidate is left",
+                lost && (words.contains("NoCandidate") || words.contains("no primary-candidate answers")),
+            ),
             ("every site is lost", words.contains("TotalLoss") && self.lost_nodes.iter().all(|lost| *lost)),
             ("only dr-only sites have data", never_promoted && !self.a_candidate_has_data()),
             ("the holder is behind", words.contains("HolderBehind") && holder.is_some_and(|p| self.is_behind(p))),
             ("a lost site cannot be compared", words.contains("cannot be compared") && lost && recordless),
+            ("a lost site cannot be heard", recordless && self.waits_for_lost_sites()),
             ("sites without an order", words.contains("Incomparable(") && !self.list_decides() && recordless),
         ];
         let fits: &[(&str, bool)] = if serves { &beside } else { &alone };
@@ -255,6 +259,13 @@ impl World {
         let obstacle = self.operators.iter().find_map(|operator| operator.group.as_ref()?.obstacle.as_ref());
         let Some(Obstacle::Release(missing)) = obstacle else { return false };
         missing.until.is_none() && !missing.silent.is_empty() && missing.silent.iter().all(forgotten)
+    }
+
+    /// The leader knows of no holder and may only go on when it has heard everybody; who is missing is lost for ever.
+    fn waits_for_lost_sites(&self) -> bool {
+        let lost = |site: &Site| self.site_number(site).is_some_and(|site| self.lost_nodes[site]);
+        let obstacle = self.operators.iter().find_map(|operator| operator.group.as_ref()?.obstacle.as_ref());
+        matches!(obstacle, Some(Obstacle::Fresh(Waiting::Unheard(sites))) if !sites.is_empty() && sites.iter().all(lost))
     }
 
     /// A site lacks what that server has and cannot send any more: purged, or from before it was copied.

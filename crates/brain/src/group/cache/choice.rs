@@ -25,7 +25,7 @@ impl Group {
             return emergency;
         }
         if self.active_cache_lost(active) {
-            return self.heir(active);
+            return self.heir(kept, active);
         }
         let apart = cache.last_promotion.as_ref().is_none_or(|last| self.ages.passed(last.at, APART, now));
         if apart && self.active_cache_follows(active) {
@@ -45,21 +45,26 @@ impl Group {
         (!self.ages.passed(last.at, EMERGENCY, now)).then_some(serving)
     }
 
-    /// The one replica that can stand in for a master that is gone. Of several none is taken, unless the master came back
-    /// empty and would empty them all: then the one that has most.
-    pub(super) fn heir(&self, active: &Site) -> Option<Site> {
-        let names = self.spec.sites.iter().map(|spec| &spec.site);
-        let heirs: Vec<&Site> = names
-            .filter(|site| *site != active && self.spec.is_candidate(site) && self.follows_with_data(site))
-            .collect();
+    /// The one replica that can stand in for a master that is gone. Of several none is taken but the one beside the
+    /// database, where the cache would go anyway; and if the master came back empty and would empty them all, the one that
+    /// has most.
+    fn heir(&self, kept: &Kept, active: &Site) -> Option<Site> {
+        let heirs = self.heirs(active);
         match heirs[..] {
             [one] => Some(one.clone()),
             _ if self.active_cache_is_blank(active) => {
                 let has = |site: &&&Site| self.cache_facts(site).map(|facts| (facts.keys > 0, facts.offset()));
                 heirs.iter().max_by_key(has).map(|site| (*site).clone())
             }
-            _ => None,
+            _ => self.serving(kept).map(|seat| seat.site).filter(|site| heirs.contains(&site)),
         }
+    }
+
+    /// Replicas that could stand in for that master.
+    pub(super) fn heirs(&self, active: &Site) -> Vec<&Site> {
+        let names = self.spec.sites.iter().map(|spec| &spec.site);
+        let fit = |site: &&Site| *site != active && self.spec.is_candidate(site) && self.follows_with_data(site);
+        names.filter(fit).collect()
     }
 
     /// Nobody is the master: the one that has most, and of equals the one that has the label.

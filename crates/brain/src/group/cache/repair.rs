@@ -58,7 +58,7 @@ impl Group {
     /// Has every other cache follow the active one, if that one is a master that answers.
     pub(super) fn repair_caches(&mut self, now: Now, cache: &CacheKept, out: &mut Step) {
         let Some(active) = cache.active.clone().filter(|active| self.cache_is_master(active)) else { return };
-        if self.active_cache_is_blank(&active) && self.heir(&active).is_some() {
+        if self.active_cache_is_blank(&active) && !self.heirs(&active).is_empty() {
             // A follower still has everything and is not promoted yet: it is not emptied meanwhile.
             return;
         }

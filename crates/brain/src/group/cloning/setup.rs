@@ -62,6 +62,10 @@ impl Group {
             let last = CloneKept { attempts: ATTEMPTS, ..clone.clone() };
             return self.attempt_failed(now, site, &last, "the copy has what the primary lacks", plan, out);
         }
+        if verdict.holds_nothing() && self.has_purged(&footing.primary.site) {
+            // Its volume went away after the copy. Attached it would stand still, and be empty no more by the rule.
+            return self.attempt_failed(now, site, clone, "what was copied is gone again", plan, out);
+        }
         let replica = facts.replica.as_ref();
         match replica.filter(|replica| replica.source.as_ref() == Some(&footing.primary.site)) {
             None => self.attach(now, footing, site, &verdict, out),
@@ -76,5 +80,11 @@ impl Group {
                 }
             }
         }
+    }
+
+    /// Whether somebody with nothing cannot get everything from that server's binary logs.
+    fn has_purged(&self, primary: &Site) -> bool {
+        let data = self.seen.site(primary).and_then(|seen| seen.facts.as_ref()?.data.as_ref());
+        data.is_some_and(|data| !data.purged.is_empty())
     }
 }

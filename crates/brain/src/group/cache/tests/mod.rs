@@ -122,6 +122,21 @@ fn a_dead_master_is_replaced_where_exactly_one_replica_can_stand_in() {
 }
 
 #[test]
+fn of_several_replicas_the_one_beside_the_database_stands_in() {
+    let mut stage = cached(&["iad", "pdx", "fra"]);
+    let dead = ["iad", "fra"];
+    dead.iter().for_each(|name| kill_cache(&mut stage, name));
+    assert!(stage.play(MINUTE, |stage| masters(stage) == ["pdx"]));
+    for name in dead {
+        stage.actors.get_mut(&site(name)).expect("a site").restart_cache(Some("df:1".to_owned()));
+    }
+    let filled = |stage: &Rehearsal| dead.iter().all(|name| keys(stage, name) == Some(7));
+    assert!(stage.play(Millis::from_secs(20), filled), "{:?}", masters(&stage));
+    kill_cache(&mut stage, "pdx");
+    assert!(stage.play(Millis::from_secs(20), |stage| masters(stage) == ["iad"]), "{:?}", masters(&stage));
+}
+
+#[test]
 fn a_dead_master_comes_back_as_a_replica_and_the_cache_returns_to_the_database() {
     let mut stage = cached(&["iad", "pdx"]);
     kill_cache(&mut stage, "iad");

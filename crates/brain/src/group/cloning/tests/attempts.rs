@@ -4,6 +4,7 @@ use crate::group::Input;
 use crate::group::input::Outcome;
 use crate::group::kept::{CloneKept, ClonePhase, CloneSource, SiteKept};
 use crate::group::recovery::tests::bench::{Bench, alone, bench, credentials, following};
+use crate::group::tests::set;
 use crate::time::Millis;
 
 fn failing(outcome: Outcome) -> Bench {
@@ -116,4 +117,27 @@ fn replication_that_does_not_start_after_a_copy_fails_the_attempt() {
     bench.run(120);
     assert_eq!(bench.count("pdx: clone"), 1);
     assert_eq!(bench.kept("pdx").clone.expect("a clone").phase, ClonePhase::Done);
+}
+
+/// With everything still in the primary's binary logs it is attached and gets it from there.
+#[test]
+fn a_copy_that_is_gone_with_its_volume_is_made_again() {
+    let setup = |purged: &str| {
+        let clone = CloneKept {
+            phase: ClonePhase::SetupReplication,
+            source: CloneSource::AutoClone,
+            attempts: 1,
+            bytes: None,
+            message: String::new(),
+        };
+        let kept = SiteKept { clone: Some(clone), ..SiteKept::default() };
+        let mut bench = bench(vec![("pdx", alone(2, ""))]);
+        bench.server("iad").facts.data.as_mut().expect("data").purged = set(purged);
+        let mut bench = bench.stored("pdx", kept);
+        bench.run(120);
+        assert_eq!(bench.kept("pdx").clone.expect("a clone").phase, ClonePhase::Done);
+        (bench.count("pdx: clone"), bench.count("pdx: attach"))
+    };
+    assert_eq!(setup("1:1-5"), (1, 1));
+    assert_eq!(setup(""), (0, 1));
 }
