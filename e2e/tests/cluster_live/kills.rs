@@ -9,46 +9,65 @@ use std::time::Duration;
 use bloodraven_testbed::cluster::Container;
 use bloodraven_testbed::progress::say;
 use bloodraven_testbed::wait;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::scenes::{Cast, HEALS_WITHIN};
 use super::stage::OPERATORS;
 
-/// A move takes about that long from the request or the revocation to its end, on a machine that does something else as well.
-const MOVE: Duration = Duration::from_millis(1500);
-
-/// Kills that came too early or too late are made again, as often as this in all for each that counts.
+/// Kills that came too late are made again, as often as this in all for each that counts.
 const TRIES: u32 = 4;
+
+/// A move that nobody sees begin within this has not begun.
+const BEGINS_WITHIN: Duration = Duration::from_secs(30);
 
 /// Kills it until so many came in the middle of a move.
 pub(crate) fn play(cast: &Cast<'_>, wanted: u32) {
     let mut points: BTreeMap<String, u32> = BTreeMap::new();
     let mut counted = 0;
-    for round in 0..wanted * TRIES {
-        if counted == wanted {
-            break;
-        }
-        let point = if round % 3 == 2 { in_emergency(cast, round) } else { in_planned(cast, round) };
+    let mut aim = Aim { round: 0, window: Duration::from_millis(600) };
+    while counted < wanted && aim.round < wanted * TRIES {
+        let delay = aim.next();
+        let point = if aim.round % 3 == 2 { in_emergency(cast, delay) } else { in_planned(cast, delay) };
+        aim.learn(point.is_some());
         if let Some(point) = point {
             counted += 1;
             say(&format!("{counted} of {wanted}: killed at {point}, same end"));
             *points.entry(point).or_default() += 1;
         }
     }
-    say(&format!("killed in a move {counted} times of {wanted}, at: {points:?}"));
+    say(&format!("killed in a move {counted} times of {wanted} ({} kills in all), at: {points:?}", aim.round));
     assert_eq!(counted, wanted, "too few of the kills came in the middle of a move");
 }
 
-/// The moments are spread evenly, whatever their number: each is the golden part of the move after the last.
-fn moment(round: u32) -> Duration {
-    MOVE.mul_f64((f64::from(round) * 0.618_033_988_75).fract())
+/// When to kill: how long a move takes is found out, it depends on the machine.
+struct Aim {
+    round: u32,
+    window: Duration,
 }
 
-fn in_planned(cast: &Cast<'_>, round: u32) -> Option<String> {
+impl Aim {
+    /// The moments are spread evenly over the window, whatever their number: each is the golden part after the last.
+    fn next(&mut self) -> Duration {
+        self.round += 1;
+        self.window.mul_f64((f64::from(self.round) * 0.618_033_988_75).fract())
+    }
+
+    fn learn(&mut self, in_the_move: bool) {
+        self.window = self.window.mul_f64(if in_the_move { 1.05 } else { 0.85 });
+    }
+}
+
+fn in_planned(cast: &Cast<'_>, delay: Duration) -> Option<String> {
     let before = cast.stage.active();
     let to = cast.stage.other_candidate(&before);
     let moves = cast.seen.moves();
-    cast.stage.ask_for(to);
-    let point = kill_after(cast, moment(round));
+    let victim = Victim::find(cast);
+    // The request takes longer to be made than the move may take.
+    let point = std::thread::scope(|scope| {
+        scope.spawn(|| cast.stage.ask_for(to));
+        wait::until_every(BEGINS_WITHIN, SOON, || cast.seen.point()).expect("the move begins");
+        victim.kill_after(cast, delay)
+    });
     cast.stage.wait_for_another(&before, HEALS_WITHIN);
     cast.stage.wait_until("the request is answered", || {
         (cast.stage.planned_phase().as_deref() == Some("Succeeded")).then_some(())
@@ -59,12 +78,13 @@ fn in_planned(cast: &Cast<'_>, round: u32) -> Option<String> {
 
 /// mysqld stands still until its keeper ends it. It may be back before another leader is there: then it has everything, and
 /// authority may as well return to it.
-fn in_emergency(cast: &Cast<'_>, round: u32) -> Option<String> {
+fn in_emergency(cast: &Cast<'_>, delay: Duration) -> Option<String> {
     let before = cast.stage.active();
     let (moves, epoch) = (cast.seen.moves(), cast.seen.epoch());
+    let victim = Victim::find(cast);
     cast.stage.halt_mysqld(&before);
     cast.seen.wait_for_revoking_above(epoch);
-    let point = kill_after(cast, moment(round));
+    let point = victim.kill_after(cast, delay);
     let to = cast.stage.wait_until("somebody has authority again", || {
         let authority = cast.stage.object()?["status"]["authority"].clone();
         let settled = authority["phase"] == "Stable" && authority["epoch"].as_u64()? > epoch;
@@ -79,16 +99,35 @@ fn in_emergency(cast: &Cast<'_>, round: u32) -> Option<String> {
     point
 }
 
-/// The point of the move at which it was killed; none: it was not in a move.
-fn kill_after(cast: &Cast<'_>, delay: Duration) -> Option<String> {
-    let leader = cast.stage.leader().expect("a leader");
-    let of = Container { namespace: OPERATORS, pod: &leader, container: "bloodraven" };
-    let _: Option<()> = wait::until(delay, || None);
-    let point = cast.seen.point();
-    cast.stage.cluster.kill(of, None).unwrap();
-    // What was stored in that very moment is seen a moment later; a move that had ended is not counted.
-    point.filter(|_| cast.seen.point().is_some())
+/// A move is a matter of tenths of a second.
+const SOON: Duration = Duration::from_millis(2);
+
+/// The process of the operator that leads, found beforehand: to look for it takes longer than a move.
+struct Victim(Pid);
+
+impl Victim {
+    fn find(cast: &Cast<'_>) -> Self {
+        let found = cast.stage.wait_until("the leader's process", || {
+            let leader = cast.stage.leader()?;
+            let of = Container { namespace: OPERATORS, pod: &leader, container: "bloodraven" };
+            cast.stage.cluster.processes(of).ok()?.first().map(|first| first.pid)
+        });
+        Self(i32::try_from(found).ok().and_then(Pid::from_raw).expect("a process"))
+    }
+
+    /// The point of the move at which it was killed; none: it was not in a move.
+    fn kill_after(self, cast: &Cast<'_>, delay: Duration) -> Option<String> {
+        let _: Option<()> = wait::until(delay, || None);
+        let point = cast.seen.point();
+        kill_process(self.0, Signal::KILL).expect("the leader lives");
+        // What was stored in that very moment is seen a moment later; a move that had ended is not counted.
+        let late: Option<()> = wait::until(SEEN_WITHIN, || cast.seen.point().is_none().then_some(()));
+        point.filter(|_| late.is_none())
+    }
 }
+
+/// What was stored before the kill is seen within this.
+const SEEN_WITHIN: Duration = Duration::from_millis(300);
 
 /// One move, to where it was meant to go; its history is kept; everything is whole.
 fn ended_well(cast: &Cast<'_>, to: &str, moves: usize) {

@@ -8,6 +8,7 @@
 )]
 
 mod fields;
+mod hostile;
 mod marked;
 mod rights;
 mod stage;

@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 
 use super::Rule;
 use super::sites::{CANDIDATE, SiteView, has_candidate};
-use super::text::{GROUP_NAME, HOST_PORT, HOSTNAME, PINNED_IMAGE};
+use super::text::{GROUP_NAME, HOST_PORT, HOSTNAME, OBJECT_NAME, PINNED_IMAGE};
 use crate::go_duration::GoDuration;
 use crate::group::{SplitBrainPolicy, WriteProbeSpec};
 use crate::keys;
@@ -163,7 +163,35 @@ fn accounts_and_images() -> Vec<Rule> {
             "spec.sidecar.bloodravenAddress must be host:port; write e.g. bloodraven.ops.svc.cluster.local:8082",
         ),
     ]);
+    rules.extend(SECRETS.map(secret_name));
     rules
+}
+
+/// Secrets that the operator reads, by the name that stands there.
+const SECRETS: [&str; 9] = [
+    "spec.secretName",
+    "spec.credentials.operatorSecret",
+    "spec.credentials.appSecret",
+    "spec.credentials.readOnlySecret",
+    "spec.credentials.monitorSecret",
+    "spec.credentials.backupSecret",
+    "spec.tls.secretName",
+    "spec.dragonfly.auth.secretName",
+    "spec.dragonfly.snapshot.credentialsSecretName",
+];
+
+/// One without a name is another rule's business, or the schema's.
+fn secret_name(at: &'static str) -> Rule {
+    Rule::state::<String>(
+        "secret-name",
+        at,
+        format!("self == '' || {}", OBJECT_NAME.cel("self")),
+        format!(
+            "{at} must be the name of a Secret in the group's namespace, of lower case letters, digits, - and .; write e.g. \
+             orders-mysql"
+        ),
+        |name| name.is_empty() || OBJECT_NAME.holds(name),
+    )
 }
 
 fn pinned_image(at: &'static str) -> Rule {

@@ -46,6 +46,9 @@ pub static RESERVED_SITE_NAME: Pattern = Pattern::new("^(primary|replicas|.*-int
 /// A label value that is not empty.
 pub static LABEL_VALUE: Pattern = Pattern::new("^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$");
 
+/// The name of an object. It stands in the path of requests, so nothing that means something there may be in it.
+pub static OBJECT_NAME: Pattern = Pattern::new("^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$");
+
 /// A DNS name in lower case.
 pub static HOSTNAME: Pattern =
     Pattern::new("^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$");
@@ -158,6 +161,7 @@ mod tests {
         for pattern in [
             &DNS_LABEL,
             &GROUP_NAME,
+            &OBJECT_NAME,
             &RESERVED_SITE_NAME,
             &LABEL_VALUE,
             &HOSTNAME,
