@@ -5,6 +5,7 @@
 //! told.
 
 use crate::estate::Wanted;
+use crate::older;
 use crate::prune;
 use crate::rest::{Fault, Rest};
 use crate::secrets;
@@ -15,7 +16,7 @@ use bloodraven_blueprint::objects::{self, AuthorityKeys, KEY_BYTES, OperatorAcco
 use bloodraven_brain::name::Site;
 use bloodraven_operator::world::{GroupId, Refused, Unfurnished};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{Metadata, Resource};
 use serde::Serialize;
@@ -34,8 +35,8 @@ pub struct House {
     pub cluster_domain: String,
 }
 
-/// What was applied last, so that what is so already costs nothing. Forgotten after [`LOOKS_AGAIN`] rounds: an object that
-/// somebody took away or changed comes back.
+/// What was applied last, so that what is so already costs nothing. Looked at in every [`LOOKS_AGAIN`]th round: an object
+/// that somebody took away or changed comes back.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
     groups: Mutex<BTreeMap<GroupId, Last>>,
@@ -45,13 +46,14 @@ pub(crate) struct Applied {
 
 #[derive(Clone, Debug, Default)]
 struct Last {
-    texts: BTreeMap<String, Value>,
+    /// By path: what was asked for, and the version that came of it.
+    applied: BTreeMap<String, (Value, String)>,
     rounds: u32,
     hashes: Wanted,
 }
 
 /// Rounds come every 10 s without a change.
-const LOOKS_AGAIN: u32 = 6;
+const LOOKS_AGAIN: u32 = 3;
 
 /// Everything of one group.
 pub(crate) async fn furnish(
@@ -67,6 +69,10 @@ pub(crate) async fn furnish(
         return Err(Unfurnished::Unbuildable { because });
     }
     let surroundings = surroundings(rest, watches, house, group, wanted).await?;
+    if let Some(because) = older::than_what_runs(&wanted.spec.image, &watches.deployments.of(group).unwrap_or_default())
+    {
+        return Err(Unfurnished::Unbuildable { because });
+    }
     let plan = Plan::new(wanted, &surroundings).map_err(|error| unbuildable(&error))?;
     let mut round = Round { rest, plan: &plan, last: applied.begin(group) };
     hold_group(rest, group, wanted).await?;
@@ -133,10 +139,7 @@ impl Applied {
     fn begin(&self, group: &GroupId) -> Last {
         let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         let mut last = groups.get(group).cloned().unwrap_or_default();
-        last.rounds += 1;
-        if last.rounds > LOOKS_AGAIN {
-            last = Last { hashes: last.hashes, ..Last::default() };
-        }
+        last.rounds = (last.rounds + 1) % LOOKS_AGAIN;
         last
     }
 
@@ -190,19 +193,34 @@ impl Round<'_> {
         let what = || format!("{kind} {name}");
         let text = serde_json::to_value(object)
             .map_err(|error| Unfurnished::Unbuildable { because: format!("{}: {error}", what()) })?;
-        if self.last.texts.get(&path) == Some(&text) {
+        let version = self.last.applied.get(&path).filter(|(last, _)| *last == text).map(|(_, version)| version);
+        if version.is_some() && !self.looks_at(kind, name) {
             return Ok(());
         }
         let present = self.rest.get(&path).await.map_err(|fault| stopped(what(), fault))?;
+        if version.is_some() && version == present.as_ref().map(version_of).as_ref() {
+            return Ok(());
+        }
         let present: ObjectMeta =
             present.map(|it| serde_json::from_value(it["metadata"].clone()).unwrap_or_default()).unwrap_or_default();
         if let Some(owner) = objects::metadata::foreign(self.plan, &present) {
             return Err(Unfurnished::Taken { kind: kind.to_owned(), name: name.to_owned(), owner });
         }
-        self.rest.apply(&path, &text).await.map_err(|fault| stopped(what(), fault))?;
-        self.last.texts.insert(path, text);
+        let made = self.rest.apply(&path, &text).await.map_err(|fault| stopped(what(), fault))?;
+        self.last.applied.insert(path, (text, version_of(&made)));
         Ok(())
     }
+
+    /// Whether an object that was as wanted is looked at in this round. The front doors always are: clients stand before
+    /// them.
+    fn looks_at(&self, kind: &str, name: &str) -> bool {
+        let doors = [names::primary(self.plan.name()), names::replicas(self.plan.name())];
+        self.last.rounds == 0 || (kind == Service::KIND && doors.iter().any(|door| door == name))
+    }
+}
+
+fn version_of(object: &Value) -> String {
+    object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
 }
 
 /// What is asked for and nobody would do: better refused than silently left undone.

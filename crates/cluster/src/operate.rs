@@ -8,6 +8,7 @@ use bloodraven_brain::lease::BadTimes;
 use bloodraven_operator::ears::Ears;
 use bloodraven_operator::settings::{Listeners, Settings, times};
 use kube::{Client, Config};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use snafu::{OptionExt as _, ResultExt as _, Snafu};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -98,6 +99,7 @@ pub enum Error {
 
 /// Everything that an operator in a cluster needs to run.
 pub async fn prepare(options: Options, ears: Arc<dyn Ears>) -> Result<(Arc<ClusterWorld>, Settings, Listeners), Error> {
+    take_all_descriptors();
     let mut config = Config::infer().await.context(NoClusterSnafu)?;
     config.connect_timeout = Some(CONNECTING);
     config.read_timeout = Some(SILENCE);
@@ -124,6 +126,14 @@ pub async fn prepare(options: Options, ears: Arc<dyn Ears>) -> Result<(Arc<Clust
     let places = Places { namespace, pod, watched: options.watched, house, aux_port };
     let world = Arc::new(ClusterWorld::new(client, places));
     Ok((world, settings, Listeners { aux, metrics: Some(metrics), probes: Some(probes) }))
+}
+
+/// A thousand groups are some ten thousand connections; a process may ask for as many as its hard limit says.
+fn take_all_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        tracing::warn!(%error, "the limit of open files cannot be raised");
+    }
 }
 
 async fn listen(flag: &'static str, address: &str) -> Result<TcpListener, Error> {

@@ -3,6 +3,7 @@
 //! In: the operator's wishes. Out: what became of them. Must not: decide or retry.
 
 use crate::furnish::{self, Applied, House};
+use crate::glimpses::Glimpses;
 use crate::rest::Rest;
 use crate::watches::Watches;
 use crate::{addresses, dismiss, estate, events, group, lease, outward, pods, secrets};
@@ -47,6 +48,7 @@ pub struct ClusterWorld {
     places: Places,
     written: events::Written,
     applied: Applied,
+    glimpses: Glimpses,
 }
 
 impl ClusterWorld {
@@ -59,6 +61,7 @@ impl ClusterWorld {
             places,
             written: events::Written::default(),
             applied: Applied::default(),
+            glimpses: Glimpses::default(),
         }
     }
 
@@ -124,12 +127,7 @@ impl World for ClusterWorld {
     async fn groups(&self) -> Result<Vec<Glimpse>, Unavailable> {
         let unavailable = |because: &str| Unavailable { what: "the groups".to_owned(), because: because.to_owned() };
         let objects = self.watches.groups.all().ok_or_else(|| unavailable("their list is not whole yet"))?;
-        let glimpse = |object: Arc<DynamicObject>| {
-            let meta = &object.metadata;
-            let id = GroupId::new(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref()?);
-            Some(Glimpse { id, object: Arc::new(serde_json::to_value(&*object).ok()?) })
-        };
-        Ok(objects.into_iter().filter_map(glimpse).collect())
+        Ok(self.glimpses.of(objects))
     }
 
     async fn read(&self, group: &GroupId) -> Result<Option<Value>, Unavailable> {

@@ -119,6 +119,8 @@ pub async fn prepare(
     let settings = Settings {
         times: times(election.map(Duration::from_millis)).context(ElectionSnafu { path })?,
         address: network.advertised_address(number).map(|address| address.to_string()),
+        // People look at it all the time, and a file costs nothing.
+        progress: Duration::from_secs(1),
         ears,
         ..Settings::new(&identity(number, &uid))
     };

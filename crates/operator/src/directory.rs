@@ -94,7 +94,8 @@ fn reconcile<W: World, S: Servers>(
     for (id, object) in good {
         if let Some(known) = attended.get(&id) {
             known.told.send_if_modified(|told| {
-                let news = told.version != object.version || told.raw != object.raw;
+                let same = Arc::ptr_eq(&told.raw, &object.raw);
+                let news = !same && (told.version != object.version || told.raw != object.raw);
                 *told = object;
                 news
             });

@@ -65,6 +65,7 @@ pub async fn run_with<W: World, S: Servers>(
         beats: beats.clone(),
         ears: Arc::clone(&settings.ears),
         hub: hub.clone(),
+        progress: settings.progress,
     });
     let app = Arc::new(App {
         groups: groups.subscribe(),

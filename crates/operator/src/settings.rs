@@ -24,6 +24,9 @@ pub struct Settings {
     pub address: Option<String>,
     /// Origins of pages that may follow over `WebSockets`, beside the server's own.
     pub origins: Vec<String>,
+    /// What in a status only tells that time goes by (when a site was last seen, how far it is) is written so often, at
+    /// most; everything else at once. Each write is one that the API server keeps and tells everybody.
+    pub progress: Duration,
     /// Who listens.
     pub ears: Arc<dyn Ears>,
 }
@@ -63,6 +66,9 @@ pub fn times(election: [Duration; 3]) -> Result<Times, BadTimes> {
     Times::new(lease, renew, retry)
 }
 
+/// The default of [`Settings::progress`].
+const PROGRESS: Duration = Duration::from_secs(10);
+
 impl Settings {
     /// That operator, with the defaults of every other setting.
     pub fn new(identity: &str) -> Self {
@@ -72,6 +78,7 @@ impl Settings {
             elect: true,
             address: None,
             origins: Vec::new(),
+            progress: PROGRESS,
             ears: Arc::new(Deaf),
         }
     }
@@ -79,13 +86,14 @@ impl Settings {
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { identity, times, elect, address, origins, ears: _ } = self;
+        let Self { identity, times, elect, address, origins, progress, ears: _ } = self;
         f.debug_struct("Settings")
             .field("identity", identity)
             .field("times", times)
             .field("elect", elect)
             .field("address", address)
             .field("origins", origins)
+            .field("progress", progress)
             .finish_non_exhaustive()
     }
 }

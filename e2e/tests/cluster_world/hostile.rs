@@ -29,7 +29,7 @@ fn without_schema() -> ApiServer {
     server
 }
 
-fn group(name: &str, rest: Value) -> Value {
+fn group(name: &str, rest: &Value) -> Value {
     let mut object = json!({"apiVersion": "shipstream.io/v1alpha1", "kind": "MysqlFailoverGroup"});
     object.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
     object["metadata"]["name"] = json!(name);
@@ -50,7 +50,7 @@ fn defaulted() -> &'static Value {
             json!({"secretName": "creds", "dns": {"hostname": "db.example.org"}, "sites": [site("iad"), site("pdx")]});
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         apply(schooled(), &namespace.to_string());
-        let path = written(&group("orders", json!({ "spec": spec })));
+        let path = written(&group("orders", &json!({ "spec": spec })));
         let words = ["create", "--dry-run=server", "-o", "json", "-f"];
         let made = schooled().kubectl().args(words).arg(&path).output().unwrap();
         std::fs::remove_file(&path).unwrap();
@@ -145,8 +145,8 @@ fn put(server: &ApiServer, object: &Value) {
     assert!(made.status.success(), "{}: {}", object["metadata"]["name"], String::from_utf8_lossy(&made.stderr));
     if let Some(status) = object.get("status") {
         // A status that comes with an object is dropped; it is written as its writer would write it.
-        let (name, patch) = (object["metadata"]["name"].as_str().unwrap(), json!({ "status": status }).to_string());
-        let words = ["patch", "mfg", "-n", NAMESPACE, name, "--subresource=status", "--type=merge", "-p", &patch];
+        let (name, change) = (object["metadata"]["name"].as_str().unwrap(), json!({ "status": status }).to_string());
+        let words = ["patch", "mfg", "-n", NAMESPACE, name, "--subresource=status", "--type=merge", "-p", &change];
         let set = server.kubectl().args(words).output().unwrap();
         assert!(set.status.success(), "{name}: {}", String::from_utf8_lossy(&set.stderr));
     }
@@ -205,7 +205,7 @@ async fn on_a_thread(server: ApiServer, act: impl FnOnce(&ApiServer) + Send + 's
 
 fn put_them(server: &ApiServer) {
     for (name, rest) in nonsense().iter().chain(&tampered()) {
-        put(server, &group(name, rest.clone()));
+        put(server, &group(name, rest));
     }
 }
 
@@ -250,7 +250,7 @@ async fn objects_that_nobody_can_understand_stop_no_other_group() {
         "stringData": {"username": "ops", "password": "p1", "MYSQL_ROOT_PASSWORD": "p2",
             "MYSQL_REPLICATION_USER": "repl", "MYSQL_REPLICATION_PASSWORD": "p3"}});
     apply(&server, &secret.to_string());
-    apply(&server, &group("orders", json!({ "spec": spec(&["iad", "pdx"]) })).to_string());
+    apply(&server, &group("orders", &json!({ "spec": spec(&["iad", "pdx"]) })).to_string());
     let first = Operator::at(&server, places(NAMESPACE)).await;
     let server = on_a_thread(server, |server| {
         takes_an_edit(server, "100");

@@ -316,6 +316,23 @@ async fn a_group_is_furnished_rolled_when_told_and_let_go() {
     assert!(server().kubectl().args(delete).output().unwrap().status.success());
     world.furnish(&group, &object).await.unwrap();
     assert_eq!(key(), first);
+    // a front door that somebody deleted comes back with the next round, anything else that is not as wanted within three
+    let remove = |kind: &str, name: &str| {
+        assert!(server().kubectl().args(["delete", kind, "-n", "furnish", name]).output().unwrap().status.success());
+    };
+    remove("service", "mysql-orders-primary");
+    world.furnish(&group, &object).await.unwrap();
+    assert!(names_of("service", "furnish").contains(&"mysql-orders-primary".to_owned()));
+    remove("service", "mysql-orders-pdx-internal");
+    let patch = json!({"data": {"bloodraven.cnf": "by hand"}}).to_string();
+    let edit = ["patch", "configmap", "-n", "furnish", "mysql-orders-pdx-config", "--type=merge", "-p", &patch];
+    assert!(server().kubectl().args(edit).output().unwrap().status.success());
+    for _ in 0..3 {
+        world.furnish(&group, &object).await.unwrap();
+    }
+    assert!(names_of("service", "furnish").contains(&"mysql-orders-pdx-internal".to_owned()));
+    let text = get("configmap", "furnish", "mysql-orders-pdx-config")["data"]["bloodraven.cnf"].to_string();
+    assert!(text.contains("max-connections=77"), "{text}");
     until(&world, &group, async || world.roll(&group, &Site::new("iad")).await.ok()).await;
     assert_ne!(version("mysql-orders-iad"), before);
     until(&world, &group, async || {
@@ -335,6 +352,15 @@ async fn a_group_is_furnished_rolled_when_told_and_let_go() {
     assert!(
         matches!(&taken, Unfurnished::Taken { name, owner, .. } if name == "mysql-other-primary" && owner == "somebody"),
         "{taken}"
+    );
+
+    // an older server would not start on what a newer one has written
+    let mut older = object.clone();
+    older.spec.image = "mysql:5.7.44".to_owned();
+    let refused = world.furnish(&group, &older).await.unwrap_err();
+    assert!(
+        matches!(&refused, Unfurnished::Unbuildable { because } if because.starts_with("spec.image: mysql:5.7.44 is older")),
+        "{refused}"
     );
 
     // what nobody looks after yet is refused, not left undone

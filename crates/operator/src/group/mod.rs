@@ -14,6 +14,7 @@ mod leader;
 mod outward;
 mod poller;
 mod prober;
+mod progress;
 mod refusal;
 mod report;
 mod secrets;
@@ -65,6 +66,8 @@ pub(crate) struct Common<W, S> {
     pub(crate) ears: Arc<dyn Ears>,
     /// For those who follow over `WebSockets`.
     pub(crate) hub: broadcast::Sender<Arc<str>>,
+    /// See [`crate::settings::Settings::progress`].
+    pub(crate) progress: Duration,
 }
 
 /// What the rest of the process knows of one group.

@@ -12,6 +12,7 @@
 //! say what this leader knows: nothing is lost by that. One that says more is never overwritten.
 
 use super::leader::ToLeader;
+use super::progress;
 use super::report::{Sight, Status};
 use super::{Common, STORE_BOUND, Shared};
 use crate::object::Object;
@@ -76,6 +77,8 @@ pub(super) struct Store<W, S> {
     known: Option<Known>,
     /// When a missing second copy may be written.
     copy_due: Instant,
+    /// When a status may be written that says nothing new but that time goes by.
+    progress_due: Instant,
 }
 
 /// What the object was found to keep after a conflict.
@@ -108,7 +111,8 @@ pub(super) async fn run<W: World, S: Servers>(
 ) {
     // A save may take its whole bound; pictures come every second.
     let beat = common.beats.begin(format!("store {}", shared.id), Millis::from_secs(5));
-    let mut store = Store { common, shared, inbox, known: None, copy_due: Instant::now() };
+    let mut store =
+        Store { common, shared, inbox, known: None, copy_due: Instant::now(), progress_due: Instant::now() };
     let mut report_due = Instant::now();
     loop {
         beat.beat();
@@ -310,19 +314,26 @@ impl<W: World, S: Servers> Store<W, S> {
         }
         let Ok((status, annotations)) = known.status.keeping(&base) else { return };
         let status = status.showing(&sight);
-        let is_news = status.to_json() != known.text;
+        let is_news = self.is_news(&status.to_json(), &known.text);
         if known.annotations != values(&annotations) && Instant::now() >= self.copy_due {
             self.copy_due = Instant::now() + COPY_AGAIN;
             self.save_annotations(&annotations, &base, &base).await;
         }
-        if is_news
-            && let Err(None) = self.write_status(status, Some(base.clone())).await
+        if !is_news {
+            return;
+        }
+        self.progress_due = Instant::now() + self.common.progress;
+        if let Err(None) = self.write_status(status, Some(base.clone())).await
             && self.look_again(&base).await == Found::Other
         {
             tracing::warn!(fg = %self.shared.id, "somebody else changed what is stored; it is read again");
             self.known = None;
             let _ = self.inbox.send(ToLeader::Doubt).await;
         }
+    }
+
+    fn is_news(&self, status: &Value, before: &Value) -> bool {
+        if Instant::now() >= self.progress_due { status != before } else { !progress::is_all(status, before) }
     }
 
     /// What cannot be read stays as it is; beside it stands that it cannot be read.

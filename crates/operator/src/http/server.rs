@@ -14,8 +14,8 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// Connections at a time. A sidecar keeps one or two.
-const CONNECTIONS: usize = 512;
+/// Connections at a time. A sidecar keeps one or two, and a thousand groups have three thousand of them.
+const CONNECTIONS: usize = 8192;
 
 /// The headers of a request, and the rest between two of them.
 const HEADERS: Duration = Duration::from_secs(15);

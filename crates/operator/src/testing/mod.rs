@@ -107,10 +107,14 @@ pub(crate) async fn operate(bed: &Bed, identity: &str) -> Running {
 }
 
 pub(crate) async fn operate_with(bed: &Bed, identity: &str, ears: Arc<dyn Ears>) -> Running {
+    operate_under(bed, Settings { ears, ..Settings::new(identity) }).await
+}
+
+pub(crate) async fn operate_under(bed: &Bed, settings: Settings) -> Running {
     let aux = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = aux.local_addr().expect("an address");
-    let settings = Settings { times: quick(), ears, address: Some(address.to_string()), ..Settings::new(identity) };
-    bed.world.operator_at(identity, &address.to_string());
+    let settings = Settings { times: quick(), address: Some(address.to_string()), ..settings };
+    bed.world.operator_at(&settings.identity, &address.to_string());
     let (end, ended) = oneshot::channel::<()>();
     let (world, servers) = (Arc::clone(&bed.world), Arc::clone(&bed.servers));
     let listeners = Listeners { aux, metrics: None, probes: None };

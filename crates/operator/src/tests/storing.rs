@@ -1,7 +1,9 @@
 //! Storing: what is refused, contested or lost on the way to the store.
 
-use crate::testing::{Bed, Refusing, object, operate, orders, status, until, writer};
+use crate::settings::Settings;
+use crate::testing::{Bed, Refusing, object, operate, operate_under, orders, status, until, writer};
 use serde_json::json;
+use std::time::Duration;
 
 /// A group whose primary dies under that trouble is moved all the same.
 async fn check_moves(refusing: Option<Refusing>, meanwhile: impl Fn(&Bed)) {
@@ -28,6 +30,32 @@ async fn check_moves(refusing: Option<Refusing>, meanwhile: impl Fn(&Bed)) {
     }
     until("status says so, too", async || (status(&bed)["activeSite"] == moved).then_some(())).await;
     operator.end().await;
+}
+
+/// Each write is one that an API server keeps and tells everybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_in_which_nothing_happens_is_not_written() {
+    let bed = Bed::new(&["iad", "pdx"]).await;
+    let progress = Duration::from_hours(1);
+    let _operator = operate_under(&bed, Settings { progress, ..Settings::new("one") }).await;
+    assert_eq!(writer(&bed, None).await, "iad");
+    let polls = || bed.servers.change("iad", |server| server.polls);
+    let mut last = (String::new(), polls());
+    // Whatever there is to be told after the promotion has been told some day: then ten polls pass without a write.
+    until("ten polls without a write", async || {
+        let version = bed.world.object(&orders())["metadata"]["resourceVersion"].as_str()?.to_owned();
+        if version != last.0 {
+            last = (version, polls());
+        }
+        (polls() >= last.1 + 10).then_some(())
+    })
+    .await;
+    bed.servers.change("pdx", |server| server.alive = false);
+    until("news is written", async || {
+        let shown = status(&bed)["sites"].as_array()?.iter().find(|site| site["name"] == "pdx")?["state"].clone();
+        (shown == "unreachable").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -125,7 +125,9 @@ fn a_dead_master_is_replaced_where_exactly_one_replica_can_stand_in() {
 fn of_several_replicas_the_one_beside_the_database_stands_in() {
     let mut stage = cached(&["iad", "pdx", "fra"]);
     let dead = ["iad", "fra"];
-    dead.iter().for_each(|name| kill_cache(&mut stage, name));
+    for name in dead {
+        kill_cache(&mut stage, name);
+    }
     assert!(stage.play(MINUTE, |stage| masters(stage) == ["pdx"]));
     for name in dead {
         stage.actors.get_mut(&site(name)).expect("a site").restart_cache(Some("df:1".to_owned()));
