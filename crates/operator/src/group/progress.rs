@@ -33,7 +33,7 @@ mod tests {
         let site = |change: &str, value: Value| {
             let mut site = json!({"name": "iad", "state": "writable", "lastSeen": "10:00", "gtidExecuted": "a:1-5",
                 "sidecar": {"reachable": true, "epoch": 3, "leaseRemainingMs": 19_000}});
-            if let Some(field) = site.pointer_mut(change) {
+            if let Some(field) = site.pointer_mut(change).filter(|_| !change.is_empty()) {
                 *field = value;
             }
             json!({"activeSite": "iad", "promotionGtidExecuted": "a:1-2", "sites": [site]})
