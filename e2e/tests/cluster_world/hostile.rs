@@ -1,32 +1,26 @@
 //! Objects that no schema would let in, as an older release or a foreign hand may have left them, beside a group that is
 //! well: that one is led as if it were alone, and the others are told or left alone, each for itself.
 
-use bloodraven_api::{crd, keys};
+use bloodraven_api::{MysqlFailoverGroup, admission, crd, keys};
 use bloodraven_testbed::kubernetes::ApiServer;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::OnceLock;
-use std::time::Duration;
 
-use super::stage::{Operator, apply, condition, places, server as schooled};
+use super::stage::{Operator, apply, condition, feed, in_time, places, server_of};
 
 const NAMESPACE: &str = "hostile";
 
 /// A server that takes anything that calls itself a group.
 fn without_schema() -> ApiServer {
-    let server = ApiServer::start().unwrap();
-    for (name, text) in crd::each() {
+    let loosened = |(file, text): (String, String)| {
         let mut kind: Value = serde_saphyr::from_str(&text).unwrap();
-        if name.contains("mysqlfailovergroups") {
+        if file.starts_with("mysqlfailovergroups") {
             let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
             kind["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = anything;
         }
-        apply(&server, &kind.to_string());
-    }
-    let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"];
-    assert!(server.kubectl().args(wait).output().unwrap().status.success(), "our kinds are not served");
-    server
+        kind.to_string()
+    };
+    server_of(&crd::each().into_iter().map(loosened).collect::<Vec<_>>().join("\n---\n"))
 }
 
 fn group(name: &str, rest: &Value) -> Value {
@@ -37,44 +31,15 @@ fn group(name: &str, rest: &Value) -> Value {
     object
 }
 
-/// A spec as a server with our schema stores it: nobody fills in what is left out here.
-fn defaulted() -> &'static Value {
-    static SPEC: OnceLock<Value> = OnceLock::new();
-    SPEC.get_or_init(|| {
-        let site = |name: &str| {
-            json!({"name": name, "zone": name, "lbIP": "192.0.2.7",
-                "taintNodeSelector": {"hostile-site": name},
-                "storage": {"storageClassName": "fast", "size": "1Gi"}})
-        };
-        let spec =
-            json!({"secretName": "creds", "dns": {"hostname": "db.example.org"}, "sites": [site("iad"), site("pdx")]});
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-        apply(schooled(), &namespace.to_string());
-        let path = written(&group("orders", &json!({ "spec": spec })));
-        let words = ["create", "--dry-run=server", "-o", "json", "-f"];
-        let made = schooled().kubectl().args(words).arg(&path).output().unwrap();
-        std::fs::remove_file(&path).unwrap();
-        assert!(made.status.success(), "{made:?}");
-        serde_json::from_slice::<Value>(&made.stdout).unwrap()["spec"].clone()
-    })
-}
-
+/// As a server with our schema stores it: nobody fills in what is left out here.
 fn spec(sites: &[&str]) -> Value {
-    let mut spec = defaulted().clone();
-    let one = spec["sites"][0].clone();
     let site = |name: &&str| {
-        let mut site = one.clone();
-        (site["name"], site["zone"]) = (json!(name), json!(name));
-        site
+        json!({"name": name, "zone": name, "lbIP": "192.0.2.7", "taintNodeSelector": {"hostile-site": name},
+            "storage": {"storageClassName": "fast", "size": "1Gi"}})
     };
-    spec["sites"] = sites.iter().map(site).collect();
-    spec
-}
-
-fn written(object: &Value) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("bloodraven-hostile-{}.json", std::process::id()));
-    std::fs::write(&path, object.to_string()).unwrap();
-    path
+    let sites: Vec<Value> = sites.iter().map(site).collect();
+    let spec = json!({"secretName": "creds", "dns": {"hostname": "db.example.org"}, "sites": sites});
+    admission::with_defaults::<MysqlFailoverGroup>(group("orders", &json!({ "spec": spec })))["spec"].clone()
 }
 
 fn with(mut spec: Value, pointer: &str, value: Value) -> Value {
@@ -139,10 +104,7 @@ fn tampered() -> Vec<(&'static str, Value)> {
 }
 
 fn put(server: &ApiServer, object: &Value) {
-    let path = written(object);
-    let made = server.kubectl().args(["create", "--validate=false", "-f"]).arg(&path).output().unwrap();
-    std::fs::remove_file(&path).unwrap();
-    assert!(made.status.success(), "{}: {}", object["metadata"]["name"], String::from_utf8_lossy(&made.stderr));
+    feed(server, &["create", "--validate=false", "-f", "-"], &object.to_string());
     if let Some(status) = object.get("status") {
         // A status that comes with an object is dropped; it is written as its writer would write it.
         let (name, change) = (object["metadata"]["name"].as_str().unwrap(), json!({ "status": status }).to_string());
@@ -167,12 +129,6 @@ fn reasons(server: &ApiServer) -> BTreeMap<String, String> {
     String::from_utf8_lossy(&listed.stdout).lines().filter_map(words).collect()
 }
 
-/// Asks until it is so, on a thread of its own.
-fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
-    let every = Duration::from_millis(200);
-    bloodraven_testbed::wait::until_every(super::stage::LIMIT, every, ask).unwrap_or_else(|| panic!("never: {what}"))
-}
-
 fn limit_of_connections(server: &ApiServer) -> Option<String> {
     let found = read(server, &["get", "configmap", "mysql-orders-iad-config"])?;
     let text = found["data"]["bloodraven.cnf"].as_str()?;
@@ -184,7 +140,7 @@ fn takes_an_edit(server: &ApiServer, limit: &str) {
     let patch = json!({"spec": {"mysqlConf": {"max-connections": limit}}}).to_string();
     let words = ["patch", "mfg", "-n", NAMESPACE, "orders", "--type=merge", "-p", &patch];
     assert!(server.kubectl().args(words).output().unwrap().status.success());
-    until(&format!("the edit {limit} is in force"), || {
+    in_time(&format!("the edit {limit} is in force"), || {
         let there = limit_of_connections(server).as_deref() == Some(limit);
         if !there {
             let object = read(server, &["get", "mfg", "orders"])?;
@@ -212,7 +168,7 @@ fn put_them(server: &ApiServer) {
 fn beside_them(server: &ApiServer) {
     let names: Vec<&str> = nonsense().iter().map(|(name, _)| *name).collect();
     takes_an_edit(server, "102");
-    until("each that cannot be taken says so", || {
+    in_time("each that cannot be taken says so", || {
         let told = reasons(server);
         let silent: Vec<&&str> =
             names.iter().filter(|name| told.get(**name) != Some(&"InvalidSpec".to_owned())).collect();
@@ -231,11 +187,9 @@ fn beside_them(server: &ApiServer) {
         let words = ["delete", "mfg", "-n", NAMESPACE, name, "--wait=false"];
         assert!(server.kubectl().args(words).output().unwrap().status.success(), "{name}");
     }
-    until("they are gone", || {
-        let all = read(server, &["get", "mfg"])?;
-        let left =
-            all["items"].as_array()?.iter().filter(|it| names.iter().any(|name| it["metadata"]["name"] == **name));
-        let left: Vec<&Value> = left.map(|it| &it["metadata"]["name"]).collect();
+    in_time("they are gone", || {
+        let there = reasons(server);
+        let left: Vec<&&str> = names.iter().filter(|name| there.contains_key(**name)).collect();
         eprintln!("still there: {left:?}");
         left.is_empty().then_some(())
     });

@@ -7,7 +7,6 @@ use bloodraven_telemetry::log::{self, Component, Level};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::process::Stdio;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::stage::*;
@@ -78,11 +77,7 @@ fn put(namespace: &str, name: &str, data: &Value) {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace},
         "stringData": data});
     let is_there = server().kubectl().args(["get", "secret", "-n", namespace, name]).output().unwrap().status.success();
-    let mut kubectl = server().kubectl();
-    kubectl.args([if is_there { "replace" } else { "create" }, "-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null());
-    let mut child = kubectl.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(secret.to_string().as_bytes()).unwrap();
-    assert!(child.wait().unwrap().success(), "{name}");
+    feed(server(), &[if is_there { "replace" } else { "create" }, "-f", "-"], &secret.to_string());
 }
 
 /// What an HTTP server says there. Blocks a thread.

@@ -30,26 +30,28 @@ pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 /// The server that all tests share, with our kinds in place. It ends with the process.
 pub(crate) fn server() -> &'static ApiServer {
     static SERVER: OnceLock<ApiServer> = OnceLock::new();
-    SERVER.get_or_init(|| {
-        let server = ApiServer::start().unwrap();
-        apply(&server, &crd::all_yaml());
-        let waited =
-            server.kubectl().args(["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).output();
-        assert!(waited.unwrap().status.success(), "our kinds are not served");
-        server
-    })
+    SERVER.get_or_init(|| server_of(&crd::all_yaml()))
+}
+
+/// A server that serves these kinds.
+pub(crate) fn server_of(kinds: &str) -> ApiServer {
+    let server = ApiServer::start().unwrap();
+    apply(&server, kinds);
+    let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"];
+    assert!(server.kubectl().args(wait).output().unwrap().status.success(), "our kinds are not served");
+    server
 }
 
 /// As an admin would.
 pub(crate) fn apply(server: &ApiServer, text: &str) {
-    let mut kubectl = server.kubectl();
-    kubectl
-        .args(["apply", "--server-side", "--force-conflicts", "-f", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null());
-    let mut child = kubectl.spawn().unwrap();
+    feed(server, &["apply", "--server-side", "--force-conflicts", "-f", "-"], text);
+}
+
+/// `kubectl` with that text to read.
+pub(crate) fn feed(server: &ApiServer, words: &[&str], text: &str) {
+    let mut child = server.kubectl().args(words).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    assert!(child.wait().unwrap().success(), "{text}");
+    assert!(child.wait().unwrap().success(), "{words:?} {text:.2000}");
 }
 
 /// One object, as it stands.
@@ -203,10 +205,17 @@ impl Operator {
 
 /// Asks until it is so. Blocks a thread: the operator runs on others.
 pub(crate) async fn eventually<T: Send + 'static>(what: &str, ask: impl FnMut() -> Option<T> + Send + 'static) -> T {
-    let every = Duration::from_millis(200);
-    let seen = tokio::task::spawn_blocking(move || wait::until_every(LIMIT, every, ask)).await.unwrap();
+    let seen = tokio::task::spawn_blocking(move || wait::until_every(LIMIT, LOOK_EVERY, ask)).await.unwrap();
     seen.unwrap_or_else(|| panic!("never: {what}"))
 }
+
+/// The same on a thread that may be blocked.
+pub(crate) fn in_time<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    wait::until_every(LIMIT, LOOK_EVERY, ask).unwrap_or_else(|| panic!("never: {what}"))
+}
+
+/// `kubectl` is a process each time.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(crate) fn group(namespace: &str, name: &str) -> Option<Value> {
     let words = ["get", "mfg", "-n", namespace, name, "-o", "json"];

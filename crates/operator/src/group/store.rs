@@ -340,9 +340,10 @@ impl<W: World, S: Servers> Store<W, S> {
     async fn report_corrupt(&mut self, sight: &Sight) {
         let Some(known) = self.known.as_ref().filter(|known| known.kept.is_none()) else { return };
         let status = known.status.showing(sight);
-        if status.to_json() == known.text {
+        if !self.is_news(&status.to_json(), &known.text) {
             return;
         }
+        self.progress_due = Instant::now() + self.common.progress;
         if let Err(None) = self.write_status(status, None).await
             && let Some(object) = self.read().await
         {

@@ -256,16 +256,19 @@ impl World {
     /// can see it any more.
     fn waits_for_a_forgotten_end(&self) -> bool {
         let forgotten = |member: &Member| self.judge.forgotten.contains(&member.instance.pod);
-        let obstacle = self.operators.iter().find_map(|operator| operator.group.as_ref()?.obstacle.as_ref());
-        let Some(Obstacle::Release(missing)) = obstacle else { return false };
+        let Some(Obstacle::Release(missing)) = self.obstacle() else { return false };
         missing.until.is_none() && !missing.silent.is_empty() && missing.silent.iter().all(forgotten)
+    }
+
+    /// What stands in a leader's way.
+    fn obstacle(&self) -> Option<&Obstacle> {
+        self.operators.iter().find_map(|operator| operator.group.as_ref()?.obstacle.as_ref())
     }
 
     /// The leader knows of no holder and may only go on when it has heard everybody; who is missing is lost for ever.
     fn waits_for_lost_sites(&self) -> bool {
         let lost = |site: &Site| self.site_number(site).is_some_and(|site| self.lost_nodes[site]);
-        let obstacle = self.operators.iter().find_map(|operator| operator.group.as_ref()?.obstacle.as_ref());
-        matches!(obstacle, Some(Obstacle::Fresh(Waiting::Unheard(sites))) if !sites.is_empty() && sites.iter().all(lost))
+        matches!(self.obstacle(), Some(Obstacle::Fresh(Waiting::Unheard(sites))) if !sites.is_empty() && sites.iter().all(lost))
     }
 
     /// A site lacks what that server has and cannot send any more: purged, or from before it was copied.

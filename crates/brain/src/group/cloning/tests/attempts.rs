@@ -1,5 +1,6 @@
 //! Attempts: how many, how far apart, and what makes them count anew.
 
+use super::leaders::clone;
 use crate::group::Input;
 use crate::group::input::Outcome;
 use crate::group::kept::{CloneKept, ClonePhase, CloneSource, SiteKept};
@@ -123,14 +124,7 @@ fn replication_that_does_not_start_after_a_copy_fails_the_attempt() {
 #[test]
 fn a_copy_that_is_gone_with_its_volume_is_made_again() {
     let setup = |purged: &str| {
-        let clone = CloneKept {
-            phase: ClonePhase::SetupReplication,
-            source: CloneSource::AutoClone,
-            attempts: 1,
-            bytes: None,
-            message: String::new(),
-        };
-        let kept = SiteKept { clone: Some(clone), ..SiteKept::default() };
+        let kept = clone(ClonePhase::SetupReplication, CloneSource::AutoClone);
         let mut bench = bench(vec![("pdx", alone(2, ""))]);
         bench.server("iad").facts.data.as_mut().expect("data").purged = set(purged);
         let mut bench = bench.stored("pdx", kept);

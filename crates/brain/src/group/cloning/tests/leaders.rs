@@ -5,7 +5,7 @@ use crate::group::kept::{CloneKept, ClonePhase, CloneSource, Recovery, SiteKept}
 use crate::group::recovery::tests::bench::{Bench, alone, bench, following};
 use crate::group::tests::set;
 
-fn clone(phase: ClonePhase, source: CloneSource) -> SiteKept {
+pub(super) fn clone(phase: ClonePhase, source: CloneSource) -> SiteKept {
     let clone = CloneKept { phase, source, attempts: 1, bytes: None, message: String::new() };
     SiteKept { clone: Some(clone), ..SiteKept::default() }
 }
