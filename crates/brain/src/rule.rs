@@ -127,6 +127,7 @@ rules! {
     EndOfServerEndsAll: 4, Plain, "the end of mysqld clears its permit and everything in flight";
     BlindFence: 4, Plain,
         "a sidecar without a word of its keeper fences by SQL as soon as the server may not be writable";
+    StrayFencesEnd: 4, NoWriter, "fences of an earlier life of the sidecar are ended before the server is opened or stays so";
     OpenersEndFirst: 4, Plain, "the ladder ends the opener's sessions and sees them gone before it sets anything";
     BothVariables: 4, TwoWriters, "fenced is both variables read as 1";
     KilledUnlessConfirmed: 4, Plain, "what the ladder cannot confirm the keeper kills";
@@ -164,6 +165,8 @@ rules! {
     WordToWhoAsks: 5, Plain, "the word to open goes to who asks to open";
     ReceiptsBeforeOpening: 5, Plain,
         "with semi-sync a new holder's commits wait for receipts before it gets the word to open";
+    OpeningWaitsForReceipts: 5, Plain,
+        "a switch to receipts that failed is tried again for as long as a commit would wait for one";
     LeadsFromSending: 5, Plain, "leadership counts from the sending of the last successful renewal";
     DoubtProlongsNothing: 5, Plain, "a renewal whose outcome is unknown prolongs nothing";
     AnothersLeaseIsWaitedFor: 5, Plain, "another's lease is over when it was seen unchanged for its whole duration";

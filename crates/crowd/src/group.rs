@@ -340,6 +340,7 @@ impl Group {
             | Command::AskPermit(_)
             | Command::Open { .. }
             | Command::EndOpeners { .. }
+            | Command::EndFences { .. }
             | Command::Fence { .. }
             | Command::Read { .. }
             | Command::Kill(_) => {}
@@ -365,6 +366,7 @@ impl Group {
                 or_failed(LaneResult::OpenSent)
             }
             Command::EndOpeners { .. } => or_failed(LaneResult::OpenersGone),
+            Command::EndFences { .. } => or_failed(LaneResult::FencesGone),
             Command::Fence { .. } => {
                 played.server.close();
                 or_failed(LaneResult::FenceSet)

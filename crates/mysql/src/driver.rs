@@ -19,6 +19,9 @@ const MOST_ROWS: usize = 10_000;
 /// The connection attribute under which a session can be found on the server.
 pub(crate) const ATTRIBUTE: &str = "bloodraven";
 
+/// The connection attribute that tells what a session is for.
+pub(crate) const PURPOSE: &str = "bloodraven_purpose";
+
 /// What went wrong below.
 #[derive(Debug)]
 pub(crate) enum Trouble {
@@ -60,6 +63,10 @@ pub(crate) async fn connect(server: &Server, account: &Account, token: &str) -> 
         .stmt_cache_size(0)
         .tcp_nodelay(true)
         .connect_attribute(ATTRIBUTE, token);
+    let options = match server.purpose {
+        Some(purpose) => options.connect_attribute(PURPOSE, purpose),
+        None => options,
+    };
     unpanicked(Conn::new(options)).await.ok_or(Trouble::Panicked)?.map_err(Trouble::from)
 }
 

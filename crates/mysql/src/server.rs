@@ -20,6 +20,8 @@ pub struct Server {
     pub earlier: Vec<Account>,
     /// None: no TLS.
     pub tls: Option<Tls>,
+    /// What sessions are opened for, where somebody may have to find them later; see [`crate::sessions::end_purpose`].
+    pub purpose: Option<&'static str>,
 }
 
 /// TLS: the certificate must come from this authority and must name the host.
@@ -34,7 +36,7 @@ pub struct Tls {
 impl Server {
     /// A server without TLS.
     pub fn new(host: impl Into<String>, port: u16, account: Account) -> Self {
-        Self { host: host.into(), port, account, earlier: Vec::new(), tls: None }
+        Self { host: host.into(), port, account, earlier: Vec::new(), tls: None, purpose: None }
     }
 
     /// With accounts that are tried when the first one is refused.
@@ -48,6 +50,13 @@ impl Server {
     #[must_use]
     pub fn with_tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
+        self
+    }
+
+    /// With a purpose that its sessions show.
+    #[must_use]
+    pub fn with_purpose(mut self, purpose: &'static str) -> Self {
+        self.purpose = Some(purpose);
         self
     }
 

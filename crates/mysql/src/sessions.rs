@@ -150,6 +150,17 @@ pub async fn end_marked(server: &Server, wanted: Wanted, mark: &Mark, deadline: 
     end_marked_over(&mut session, wanted, mark, deadline).await
 }
 
+/// Ends every session that was opened for that purpose, but this one, and sees them gone.
+pub async fn end_purpose(
+    session: &mut Session,
+    wanted: Wanted,
+    purpose: &str,
+    deadline: Deadline,
+) -> Result<(), Error> {
+    let gone = end_until_gone(session, wanted, &Whose::attribute(driver::PURPOSE, purpose), deadline).await;
+    explained(gone, session.place(), purpose)
+}
+
 /// [`end_marked`] over an open session.
 pub async fn end_marked_over(
     session: &mut Session,
@@ -157,7 +168,7 @@ pub async fn end_marked_over(
     mark: &Mark,
     deadline: Deadline,
 ) -> Result<(), Error> {
-    let gone = end_until_gone(session, wanted, &Whose::Marked(mark.token.clone()), deadline).await;
+    let gone = end_until_gone(session, wanted, &Whose::attribute(driver::ATTRIBUTE, &mark.token), deadline).await;
     explained(gone, session.place(), "a statement that was given up")
 }
 
@@ -177,8 +188,18 @@ pub(crate) async fn pass(
 enum Whose {
     /// A condition on `performance_schema.processlist`.
     Processes(String),
-    /// A session's token.
-    Marked(String),
+    /// A condition on `performance_schema.session_connect_attrs`.
+    Attributes(String),
+}
+
+impl Whose {
+    fn attribute(name: &str, value: &str) -> Self {
+        Self::Attributes(format!(
+            "PROCESSLIST_ID <> CONNECTION_ID() AND ATTR_NAME = {} AND ATTR_VALUE = {}",
+            quote::text(name),
+            quote::text(value)
+        ))
+    }
 }
 
 /// None are left, or so many when the time was over.
@@ -221,11 +242,8 @@ async fn find(session: &mut Session, whose: &Whose, deadline: Deadline) -> Resul
         Whose::Processes(condition) => {
             format!("SELECT ID FROM performance_schema.processlist WHERE {condition} ORDER BY ID LIMIT {MOST_A_PASS}")
         }
-        Whose::Marked(token) => format!(
-            "SELECT PROCESSLIST_ID FROM performance_schema.session_connect_attrs WHERE ATTR_NAME = {} AND \
-             ATTR_VALUE = {} LIMIT {MOST_A_PASS}",
-            quote::text(driver::ATTRIBUTE),
-            quote::text(token)
+        Whose::Attributes(condition) => format!(
+            "SELECT PROCESSLIST_ID FROM performance_schema.session_connect_attrs WHERE {condition} LIMIT {MOST_A_PASS}"
         ),
     };
     let sets = session.ask(DOING, &question, deadline).await?;

@@ -131,6 +131,7 @@ const fn is_of_the_lane(command: &Command) -> bool {
             | Command::AskPermit(_)
             | Command::Open { .. }
             | Command::EndOpeners { .. }
+            | Command::EndFences { .. }
             | Command::Fence { .. }
             | Command::Read { .. }
             | Command::Kill(_)

@@ -59,7 +59,7 @@ impl Glimpse {
     /// How the brain stands.
     pub(crate) fn of(brain: &Sidecar, now: Boot) -> Self {
         let closed = match (&brain.lane, brain.allowed(now) && brain.fenced()) {
-            (Lane::Idle | Lane::Reading, true) => brain.gate(now).err(),
+            (Lane::Idle | Lane::Reading | Lane::Clearing, true) => brain.gate(now).err(),
             _ => None,
         };
         let told = |reason: &Closed| !matches!(reason, Closed::NotAllowed | Closed::NoWord | Closed::NotReady);

@@ -154,7 +154,6 @@ impl Sidecar {
         let noted = |start| self.disk.note == Some(Note { tenure: self.tenure(), start });
         match self.mysqld {
             Mysqld::Up(start) if noted(start) => FencedBy::Lease,
-            Mysqld::Up(start) if opened == Some(start) && self.late_fence => FencedBy::Lease,
             Mysqld::Up(start) if opened == Some(start) => FencedBy::Others,
             _ => FencedBy::Boot,
         }

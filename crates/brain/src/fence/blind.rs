@@ -40,16 +40,9 @@ impl Sidecar {
                 (BlindStep::EndingOpeners, Command::EndOpeners { within: Budget::OPENERS.min(left) })
             }
             (BlindStep::EndingOpeners, LaneResult::OpenersGone) => {
-                self.late_fence = true;
                 (BlindStep::Setting, Command::Fence { within: Budget::FENCE.min(left) })
             }
-            (BlindStep::Setting, LaneResult::FenceSet) => {
-                self.late_fence = false;
-                self.lane = Lane::Idle;
-                self.retry_at = now + TIMER;
-                return;
-            }
-            // Unknown, or nobody there to be fenced. Until the keeper speaks nothing is certain, so it goes on.
+            // Set, unknown, or nobody there to be fenced. Until the keeper speaks nothing is certain, so it goes on.
             _ => {
                 self.lane = Lane::Idle;
                 self.retry_at = now + TIMER;

@@ -115,13 +115,13 @@ impl Sidecar {
         false
     }
 
-    /// A fence of an earlier moment whose end was not seen. Boot: the marker names another start. Lease and conflict: the note was written before that fence (under the
+    /// Boot: the marker names another start. Lease and conflict: the note was written before that fence (under the
     /// disputed epoch itself nothing opens). Mismatch is ours too, but it ends with a newer tenure only.
     fn own_fence(&self, marker: &Marker, tenure: Epoch) -> bool {
         let Mysqld::Up(start) = self.mysqld else { return false };
         let boot = marker.start != Some(start);
         let lease = self.disk.note.as_ref().is_some_and(|note| note.tenure == tenure && note.start == start);
-        boot || lease || self.late_fence
+        boot || lease
     }
 
     /// Re-opening: this server has everything that a site heard from within a lease has, apart from what was given up.

@@ -66,6 +66,8 @@ pub enum LaneResult {
     OpenSent,
     /// No opener session is left.
     OpenersGone,
+    /// No fence of an earlier life is left.
+    FencesGone,
     /// The fencing statement returned without an error.
     FenceSet,
     /// Both variables were read.
@@ -196,6 +198,11 @@ pub enum Command {
     },
     /// End the opener account's sessions and see them gone.
     EndOpeners {
+        /// Bound of this step.
+        within: Millis,
+    },
+    /// End fencing statements of an earlier life of this sidecar and see them gone.
+    EndFences {
         /// Bound of this step.
         within: Millis,
     },

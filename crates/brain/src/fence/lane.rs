@@ -39,6 +39,8 @@ pub enum Lane {
     Idle,
     /// Both variables are being read.
     Reading,
+    /// Fences of an earlier life are being ended.
+    Clearing,
     /// The server is being opened.
     Opening {
         /// Which start of it.
@@ -254,7 +256,7 @@ impl Sidecar {
         if self.seen(start) == Some(Seen::Open) && self.permit.is_none() {
             self.lane = Lane::Opening { start, step: OpenStep::Adopting };
             self.ask_permit(start, out);
-        } else if self.read_is_fresh(start) && now >= self.retry_at {
+        } else if self.read_is_fresh(start) && self.stays_open() && now >= self.retry_at {
             match self.gate(now) {
                 Err(_) => return,
                 Ok(Some(_)) if off(Rule::MarkerBeforeOpening) => {}
@@ -302,6 +304,7 @@ impl Sidecar {
         match self.lane.clone() {
             Lane::Idle => {}
             Lane::Reading => self.reading(result, out),
+            Lane::Clearing => self.clearing(now, &result),
             Lane::Opening { start, step } => self.opening(now, start, step, result, out),
             Lane::Fencing { start, rule, began, step } => self.fencing(now, start, rule, began, step, result, out),
             Lane::Blind { began, step } => self.blind(now, began, step, result, out),
@@ -321,7 +324,16 @@ impl Sidecar {
         if read.closed() && !self.stray_openers && self.permit.take().is_some() {
             out.push(Command::WithdrawPermit(read.start));
         }
+        if read.open() && !self.stray_fences {
+            self.remove_note(out);
+        }
         self.read = Some(read);
+    }
+
+    fn remove_note(&mut self, out: &mut Vec<Command>) {
+        if self.disk.note.take().is_some() {
+            out.push(Command::WriteNote { note: None, within: Budget::NOTE });
+        }
     }
 
     /// An opening of an earlier life of this sidecar that was not written down any more.
@@ -387,10 +399,6 @@ impl Sidecar {
 
     fn opened(&mut self, start: StartId, out: &mut Vec<Command>) {
         self.lane = Lane::Idle;
-        // Opened a second time: what had closed it was ours, and has come.
-        if self.disk.marker.as_ref().is_some_and(|marker| marker.start == Some(start)) {
-            self.late_fence = false;
-        }
         // Authority may have gone meanwhile, and its tenure is then not ours to write down: the ladder comes next.
         if !self.named() {
             return;
@@ -403,9 +411,7 @@ impl Sidecar {
         let marker = Marker { tenure, start: Some(start), word };
         self.disk.marker = Some(marker.clone());
         out.push(Command::WriteMarker(marker));
-        if self.disk.note.take().is_some() {
-            out.push(Command::WriteNote { note: None, within: Budget::NOTE });
-        }
+        self.remove_note(out);
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one lane state, taken apart")]
@@ -468,7 +474,7 @@ impl Sidecar {
             return;
         }
         self.permit = None;
-        self.late_fence = false;
+        self.stray_fences = false;
         self.stray_openers = false;
         self.read = None;
         self.read_owed = false;
@@ -482,9 +488,9 @@ impl Sidecar {
             return self.mysqld_ended();
         };
         if before != Mysqld::Up(start) {
-            let late_fence = self.late_fence && before == Mysqld::Unknown;
+            let stray_fences = self.stray_fences && before == Mysqld::Unknown;
             self.mysqld_ended();
-            self.late_fence = late_fence;
+            self.stray_fences = stray_fences;
             self.mysqld = Mysqld::Up(start);
             self.fenced_by = None;
             // Only a first contact finds a permit here: the keeper refuses one for a start that does not run.

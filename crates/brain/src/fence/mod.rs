@@ -4,7 +4,7 @@
 //! mysqld. Must not: wait, read a clock, or open anything that a newer view could already forbid.
 //!
 //! Reading order: the state below, `view` (what is stored), `lease` (how long), `lane` (fencing and opening, one at
-//! a time), `blind` (a fence without the keeper's word), `gate` (which data may be opened), `answer` (what others are told).
+//! a time), `strays` (what an earlier life left there), `blind` (a fence without the keeper's word), `gate` (which data may be opened), `answer` (what others are told).
 
 mod answer;
 mod blind;
@@ -13,6 +13,7 @@ mod gate;
 mod input;
 mod lane;
 mod lease;
+mod strays;
 mod view;
 
 #[cfg(test)]
@@ -137,8 +138,9 @@ pub struct Sidecar {
     pub permit: Option<Permit>,
     /// An opening of an earlier life may still be in flight: opener sessions were not seen gone yet.
     pub stray_openers: bool,
-    /// A fence that was sent before the keeper had spoken, and whose end was not seen: it may close the server any time.
-    pub late_fence: bool,
+    /// A fence of an earlier life, or one that was sent before the keeper had spoken, may be in flight: it may close the server
+    /// any time. Such sessions were not seen gone yet.
+    pub stray_fences: bool,
     /// The last read-back of both variables.
     pub read: Option<ReadBack>,
     /// What is under way with mysqld.
@@ -183,7 +185,7 @@ impl Sidecar {
             mysqld: Mysqld::Unknown,
             permit: None,
             stray_openers: true,
-            late_fence: false,
+            stray_fences: true,
             read: None,
             lane: Lane::Idle,
             read_owed: false,
@@ -225,6 +227,7 @@ impl Sidecar {
         self.note_hand(now);
         self.fence_if_needed(now, out);
         self.watch_ladder(now, out);
+        self.end_stray_fences(now, out);
         self.open_if_allowed(now, out);
         self.note_opened(now, out);
         self.renew_permit(now, out);

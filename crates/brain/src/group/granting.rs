@@ -140,7 +140,7 @@ impl Group {
         }
         let Some(replica) = &facts.replica else {
             // It is closed and follows nobody: commits wait for receipts from the first one on.
-            if self.begin_to_wait(now, &seat.site, &facts, out) {
+            if self.begin_to_wait(now, record.tenure, &seat.site, &facts, out) {
                 return;
             }
             plan.change().promotion = Some(data.executed.clone());

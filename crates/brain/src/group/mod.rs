@@ -152,6 +152,8 @@ pub enum Obstacle {
     AwaitingTarget(Member),
     /// The granted site's replication is being cut.
     Cutting(Site),
+    /// The granted site's commits would not wait for receipts: that could not be switched on yet.
+    Receipts(Site),
     /// The granted site is being opened by its sidecar.
     Opening(Site),
     /// A fresh group waits.

@@ -158,6 +158,10 @@ impl Group {
                 Some((Degraded::NoPrimary, format!("NO PRIMARY: nobody can be promoted ({})", why.join("; "))))
             }
             Obstacle::Fresh(waiting) => Some((Degraded::NoPrimary, format!("NO PRIMARY: {waiting}"))),
+            Obstacle::Receipts(site) => Some((
+                Degraded::SemiSyncInactive,
+                format!("{site} is not opened before its commits wait for receipts, and could not be told so yet"),
+            )),
             Obstacle::Paused
             | Obstacle::Draining(_)
             | Obstacle::Reading(_)

@@ -117,7 +117,12 @@ impl Group {
         let Some(saving) = self.saving.take_if(|saving| saving.id == id) else { return };
         let Some(before) = self.kept() else { return };
         if saving.next.last_failover != before.last_failover {
-            self.seen.last_failover = saving.next.last_failover.as_ref().map(|last| LastFailover::read(last.at, now));
+            // The stamp is this leader's own: it is not read off the calendar again, which may have jumped meanwhile.
+            let own = self.seen.last_failover;
+            self.seen.last_failover =
+                saving.next.last_failover.as_ref().map(|last| {
+                    own.filter(|own| own.at == last.at).unwrap_or_else(|| LastFailover::read(last.at, now))
+                });
         }
         match saved {
             Saved::All => {

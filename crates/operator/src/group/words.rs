@@ -96,6 +96,7 @@ pub(super) fn obstructed(obstacle: &Obstacle, now: Now) -> String {
         }
         Obstacle::AwaitingTarget(member) => format!("{member} has not stored its epoch yet, or is not fenced under it"),
         Obstacle::Cutting(site) => format!("the replication of {site} is being cut"),
+        Obstacle::Receipts(site) => format!("{site} could not be told yet to wait for receipts"),
         Obstacle::Opening(site) => format!("the sidecar of {site} is opening it"),
         Obstacle::Fresh(waiting) => waiting.to_string(),
         Obstacle::Planned => "a planned failover leads the move".to_owned(),

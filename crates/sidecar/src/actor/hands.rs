@@ -101,6 +101,7 @@ impl Actor {
             | Command::AskPermit(_)
             | Command::Open { .. }
             | Command::EndOpeners { .. }
+            | Command::EndFences { .. }
             | Command::Fence { .. }
             | Command::Read { .. }
             | Command::Kill(_) => {}
@@ -129,6 +130,7 @@ impl Actor {
             Command::AskPermit(permit) => Operation::Permit(permit),
             Command::Open { within } => Operation::Open { lease, within },
             Command::EndOpeners { within } => Operation::EndOpeners { start, within },
+            Command::EndFences { within } => Operation::EndFences { start, within },
             Command::Fence { within } => Operation::Fence { within },
             Command::Read { under, start, within } => {
                 Operation::Read { start, under, blind: brain.mysqld == Mysqld::Unknown, within }

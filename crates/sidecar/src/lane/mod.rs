@@ -22,6 +22,9 @@ use tokio::task::{AbortHandle, JoinSet};
 /// How long the keeper may take to give a permit: it answers in a millisecond.
 const PERMIT_WITHIN: Duration = Duration::from_secs(1);
 
+/// What its fencing sessions are called on the server, so that a later life finds them.
+const FENCES: &str = "sidecar-fence";
+
 /// How long ending applications' sessions may take in all, and in how many passes: new ones may come meanwhile.
 const SESSIONS_WITHIN: Duration = Duration::from_secs(2);
 const PASSES: u32 = 20;
@@ -37,6 +40,8 @@ pub(crate) enum Operation {
     Open { lease: Boot, within: Millis },
     /// End the opener's sessions and see them gone.
     EndOpeners { start: StartId, within: Millis },
+    /// End fences of an earlier life and see them gone.
+    EndFences { start: StartId, within: Millis },
     /// Set both variables.
     Fence { within: Millis },
     /// Read both variables, then the executed set.
@@ -135,6 +140,7 @@ impl Tools {
             }
             Operation::Open { lease, within } => bounded(within, self.open(lease, within)).await,
             Operation::EndOpeners { start, within } => bounded(within, self.end_openers(start, within)).await,
+            Operation::EndFences { start, within } => bounded(within, self.end_fences(start, within)).await,
             Operation::Fence { within } => bounded(within, self.fence(within)).await,
             Operation::Read { start, under, blind, within } => {
                 bounded(within, self.read(start, under, blind, within)).await
@@ -181,10 +187,21 @@ impl Tools {
         }
     }
 
+    async fn end_fences(&self, start: StartId, within: Millis) -> LaneResult {
+        let deadline = Deadline::within(duration(within));
+        let ended = self.local.over_kept(start, deadline, async |session, deadline| {
+            sessions::end_purpose(session, Wanted::Any, FENCES, deadline).await
+        });
+        match ended.await {
+            Ok(()) => LaneResult::FencesGone,
+            Err(error) => failed("end fences of an earlier life", &error),
+        }
+    }
+
     async fn fence(&self, within: Millis) -> LaneResult {
         let deadline = Deadline::within(duration(within));
         let spared = self.local.spared();
-        let [admin, client] = self.local.servers();
+        let [admin, client] = self.local.servers().map(|server| server.with_purpose(FENCES));
         let fenced = match fence(&admin, Wanted::Any, &spared, deadline).await {
             Err(unfenced) if matches!(unfenced.error, bloodraven_mysql::Error::Connect { .. }) => {
                 fence(&client, Wanted::Any, &spared, deadline).await

@@ -300,7 +300,7 @@ fn each_time_of_sidecar(sidecar: &mut Sidecar, f: &mut impl FnMut(&mut Boot)) {
         mysqld: _,
         permit,
         stray_openers: _,
-        late_fence: _,
+        stray_fences: _,
         read: _,
         lane,
         read_owed: _,

@@ -276,7 +276,11 @@ impl Desk<'_> {
             Command::AskPermit(_) if self.bounds.lane_is_disturbed() => node.lane = Some(command),
             // Readings and connections change nothing. Once the opener's sessions are gone nothing races with the fencing
             // statement. Without crashes nothing comes between the other steps.
-            Command::ConnectOpener { .. } | Command::Read { .. } | Command::AskPermit(_) | Command::Fence { .. } => {
+            Command::ConnectOpener { .. }
+            | Command::EndFences { .. }
+            | Command::Read { .. }
+            | Command::AskPermit(_)
+            | Command::Fence { .. } => {
                 node.lane = Some(command);
                 return Some(Input::Lane(self.lane_result()));
             }
@@ -325,6 +329,8 @@ impl Desk<'_> {
                 server.opening_in_flight &= without == Some(Without::EndOfOpeners);
                 LaneResult::OpenersGone
             }
+            // A fence takes no time here, and none outlives its sender.
+            Command::EndFences { .. } => LaneResult::FencesGone,
             Command::Fence { .. } => {
                 let idle = without == Some(Without::BothInOneStatement) && server.super_read_only;
                 server.read_only |= !idle;

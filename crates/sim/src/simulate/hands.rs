@@ -203,12 +203,12 @@ impl World {
             }
             Wish::Annotate(version, kept) => {
                 let wrote = self.store.write_annotation(version, &kept);
-                self.was_persisted(wrote, &kept);
+                self.was_persisted(op, wrote, &kept);
                 Answer::Annotated(wrote, self.store.version)
             }
             Wish::Store(version, kept) => {
                 let wrote = self.store.write_status(version, Kept::clone(&kept));
-                self.was_persisted(wrote, &kept);
+                self.was_persisted(op, wrote, &kept);
                 Answer::Stored(wrote, self.store.version)
             }
             Wish::Show(outward) => {

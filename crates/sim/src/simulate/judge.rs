@@ -31,15 +31,14 @@ pub struct Broken {
 pub(super) struct Judge {
     broken: Option<Broken>,
     best_effort: bool,
-    skewed: bool,
     /// A release was assumed: two writers are the admin's own choice.
     pub(super) assumed: bool,
     /// The highest record stored so far.
     epoch: Epoch,
     phase: Phase,
     tenure: Epoch,
-    /// When the last move to another site was confirmed.
-    moved: Option<Time>,
+    /// When the last move to another site was confirmed, and how far the calendar of who stamped it was off.
+    moved: Option<(Time, i64)>,
     pub(super) failovers: u32,
     pub(super) grants: u32,
     pub(super) reigns: u32,
@@ -65,7 +64,6 @@ impl Judge {
         Self {
             broken: None,
             best_effort: setup.best_effort,
-            skewed: setup.skewed,
             assumed: false,
             epoch: 0,
             phase: Phase::Stable,
@@ -151,7 +149,7 @@ impl World {
     }
 
     /// A copy of what is kept was stored.
-    pub(super) fn was_persisted(&mut self, wrote: Wrote, kept: &Kept) {
+    pub(super) fn was_persisted(&mut self, op: usize, wrote: Wrote, kept: &Kept) {
         let Some(record) = kept.record.as_ref().filter(|_| wrote == Wrote::Ok) else { return };
         self.planned_stored(kept);
         let newer = (record.epoch, record.phase) > (self.judge.epoch, self.judge.phase);
@@ -167,14 +165,14 @@ impl World {
         }
         let was_stable = self.judge.phase == Phase::Stable && self.judge.epoch > 0;
         if record.phase == Phase::Revoking && was_stable {
-            self.move_begins(record.cause);
+            self.move_begins(op, record.cause);
         }
         if record.phase == Phase::Granting && record.tenure > self.judge.tenure {
             self.judge.grants += 1;
             self.grant_stored(kept);
         }
         if record.phase == Phase::Stable && self.judge.phase == Phase::Granting && is_move(record.cause) {
-            self.judge.moved = Some(self.now);
+            self.judge.moved = Some((self.now, self.operator_clocks[op].skew));
             self.judge.failovers += 1;
         }
         let about = record.seat.as_ref().or(record.holder.as_ref().map(|holder| &holder.member));
@@ -194,13 +192,17 @@ impl World {
     }
 
     /// No automatic move starts inside the cooldown.
-    fn move_begins(&mut self, cause: Cause) {
+    fn move_begins(&mut self, op: usize, cause: Cause) {
         let automatic = matches!(cause, Cause::Emergency | Cause::SplitBrain);
-        let Some(moved) = self.judge.moved.filter(|_| automatic && !self.judge.skewed) else { return };
+        let Some((moved, stamped)) = self.judge.moved.filter(|_| automatic) else { return };
         let cooldown = self.scenario.setup.cooldown;
         let since = self.now - moved;
+        // A leader that did not see the move itself has nothing but the stamp and its own calendar.
+        let (crowned, ahead) = self.operators[op].crowned;
+        let told = u64::try_from(ahead - stamped).unwrap_or(0) * MS;
+        let believed = if crowned > moved { since + told } else { since };
         // Clocks run apart by a hundredth at most; the stamp is written a little before it is stored.
-        if since + cooldown / 50 + 6 * SEC < cooldown {
+        if believed + cooldown / 50 + 6 * SEC < cooldown {
             let words =
                 || format!("a move ({cause:?}) began {} ms after the last, cooldown {} ms", since / MS, cooldown / MS);
             self.judge.broken(self.now, "cooldown", words);

@@ -2,7 +2,7 @@
 //!
 //! In: what reaches an operator. Out: its step's commands, handed to [`super::hands`]. Must not: act after its reign.
 
-use super::clock::{MS, SEC};
+use super::clock::{MS, SEC, Time};
 use super::event::{Answer, Event, ForLeader};
 use super::net::{Channel, End};
 use super::world::World;
@@ -39,6 +39,8 @@ pub(super) struct Operator {
     pub(super) fuse: Option<u32>,
     /// Until when the group was told that it leads.
     told: Option<Boot>,
+    /// When its reign began, and how far ahead its calendar was since then at most.
+    pub(super) crowned: (Time, i64),
     /// When the election's tick is set.
     elect_at: u64,
 }
@@ -175,6 +177,7 @@ impl World {
         let now = self.operator_now(op);
         let reign = u32::try_from(self.next_number()).unwrap_or(u32::MAX);
         let operator = &mut self.operators[op];
+        operator.crowned = (self.now, self.operator_clocks[op].skew);
         operator.reign = reign;
         operator.told = None;
         operator.group = Some(Box::new(Group::new(self.store.spec.clone(), now.boot)));

@@ -41,6 +41,8 @@ pub(super) enum Does {
     },
     /// Ends the opener's sessions and sees them gone.
     EndOpeners,
+    /// Ends fences of an earlier life of the sidecar and sees them gone.
+    EndFences,
     /// Ends the applications' sessions.
     EndApps,
     /// Reads both variables and the executed set; the epoch on disk and the start that are meant.

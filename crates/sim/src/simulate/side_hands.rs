@@ -118,6 +118,10 @@ impl World {
                 self.statement_beside(p, Does::EndOpeners, caller);
                 self.fails_after(p, token, within);
             }
+            Command::EndFences { within } => {
+                self.statement_beside(p, Does::EndFences, caller);
+                self.fails_after(p, token, within);
+            }
             Command::Fence { within } => {
                 self.statement_beside(p, Does::Fence { both: true }, caller);
                 self.fails_after(p, token, within);
@@ -314,6 +318,7 @@ const fn is_of_the_lane(command: &Command) -> bool {
             | Command::AskPermit(_)
             | Command::Open { .. }
             | Command::EndOpeners { .. }
+            | Command::EndFences { .. }
             | Command::Fence { .. }
             | Command::Read { .. }
             | Command::Kill(_)

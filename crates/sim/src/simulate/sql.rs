@@ -6,7 +6,7 @@
 use super::clock::{MS, SEC};
 use super::event::{Answer, Event, ForLeader};
 use super::net::{Channel, End};
-use super::server::{Caller, Cloning, Does, Life};
+use super::server::{Caller, Cloning, Does, Life, Statement};
 use super::world::World;
 use bloodraven_brain::candidate::Data;
 use bloodraven_brain::candidate::drain::{Applier, Receiver};
@@ -94,6 +94,12 @@ impl World {
                 server.opener = None;
                 server.statements.retain(|one| !matches!(one.does, Does::Open(_)));
                 Ran::Lane(LaneResult::OpenersGone)
+            }
+            Does::EndFences => {
+                let is_stray =
+                    |one: &Statement| matches!((&one.does, one.caller), (Does::Fence { .. }, Caller::Sidecar(..)));
+                self.pods[p].server.statements.retain(|one| !is_stray(one));
+                Ran::Lane(LaneResult::FencesGone)
             }
             Does::EndApps => {
                 let server = &mut self.pods[p].server;

@@ -74,17 +74,3 @@ fn c_61_a_blind_fence_under_a_view_that_names_another() {
     bench.sidecar_restarts().later(250).timer().run_lane();
     assert!(!bench.writable() && !bench.did("WriteNote"));
 }
-
-/// One whose end was not seen may land when the server is open again: it is ours. The next one is somebody else's.
-#[test]
-fn f_44_a_blind_fence_that_lands_late_is_our_own_once() {
-    let mut bench = comes_back_alone();
-    bench.later(250).timer().lane_done().lane_done();
-    assert!(matches!(bench.sidecar.lane, Lane::Blind { step: BlindStep::Setting, .. }), "{:?}", bench.sidecar.lane);
-    bench.keeper().run_lane().tick().run_lane().all_vouch().run_lane();
-    assert!(bench.writable(), "it runs on under its lease");
-    bench.by_hand(true, true).later(250).tick().run_lane().all_vouch().run_lane();
-    assert!(bench.writable(), "the late fence is lifted");
-    bench.by_hand(true, true).later(250).tick().run_lane().all_vouch().run_lane();
-    assert!(!bench.writable(), "a human's fence stays");
-}

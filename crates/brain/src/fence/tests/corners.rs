@@ -5,34 +5,6 @@ use crate::fence::{Budget, Lane, OpenStep};
 use crate::message::FencedBy;
 
 #[test]
-fn f_44_a_late_fence_of_our_own_is_told_from_that_of_others() {
-    let mut bench = Bench::opened();
-    bench.by_hand(true, true).tick().run_lane();
-    assert_eq!(bench.sidecar.default_reason(), FencedBy::Others);
-    bench.sidecar.late_fence = true;
-    assert_eq!(bench.sidecar.default_reason(), FencedBy::Lease);
-    bench.reboots();
-    bench.sidecar.late_fence = true;
-    assert_eq!(bench.sidecar.default_reason(), FencedBy::Boot, "another start than the one that was opened");
-}
-
-#[test]
-fn f_44_a_late_fence_outlives_the_keepers_first_word_and_the_first_opening_only() {
-    let mut bench = Bench::opened();
-    bench.sidecar_restarts();
-    bench.sidecar.late_fence = true;
-    bench.keeper();
-    assert!(bench.sidecar.late_fence, "it is about the very start that the keeper speaks of");
-    bench.run_lane().reboots();
-    assert!(!bench.sidecar.late_fence, "it went with its server");
-
-    let mut bench = Bench::named();
-    bench.sidecar.late_fence = true;
-    bench.tick().grant(Some(word())).run_lane();
-    assert!(bench.writable() && bench.sidecar.late_fence, "nothing of it has come yet");
-}
-
-#[test]
 fn c_61_a_blind_fence_waits_for_the_second_word_as_any_other() {
     let mut bench = Bench::opened();
     bench.sidecar_restarts().tick().vouch(&member("pdx")).hear(view(6, 5, None), Source::Peer);

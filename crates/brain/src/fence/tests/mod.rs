@@ -9,6 +9,7 @@ mod ladder;
 mod lease;
 mod opening;
 mod restart;
+mod strays;
 mod views;
 
 use super::{Command, Disk, Input, KeeperFact, LaneResult, Marker, Permit, ReadBack, ReplyId, Sidecar, Source};
@@ -78,13 +79,14 @@ fn word() -> OpeningWord {
 }
 
 /// The truth about mysqld.
-#[expect(clippy::struct_excessive_bools, reason = "two server variables and two facts, each true or false")]
+#[expect(clippy::struct_excessive_bools, reason = "two server variables and three facts, each true or false")]
 struct Server {
     start: u64,
     running: bool,
     read_only: bool,
     super_read_only: bool,
     opening_in_flight: bool,
+    fence_in_flight: bool,
     executed: GtidSet,
 }
 
@@ -119,6 +121,7 @@ impl Bench {
             read_only: true,
             super_read_only: true,
             opening_in_flight: false,
+            fence_in_flight: false,
             executed: wrote(10),
         };
         Self {
@@ -300,6 +303,10 @@ impl Bench {
                 self.server.opening_in_flight = false;
                 LaneResult::OpenersGone
             }
+            Command::EndFences { .. } => {
+                self.server.fence_in_flight = false;
+                LaneResult::FencesGone
+            }
             Command::Fence { .. } => {
                 (self.server.read_only, self.server.super_read_only) = (true, true);
                 LaneResult::FenceSet
@@ -325,6 +332,14 @@ impl Bench {
         }
     }
 
+    /// A fence that an earlier life had sent lands, unless its session was ended.
+    fn fence_lands(&mut self) -> &mut Self {
+        if std::mem::take(&mut self.server.fence_in_flight) {
+            (self.server.read_only, self.server.super_read_only) = (true, true);
+        }
+        self
+    }
+
     /// Somebody sets both variables.
     fn by_hand(&mut self, read_only: bool, super_read_only: bool) -> &mut Self {
         (self.server.read_only, self.server.super_read_only) = (read_only, super_read_only);
@@ -334,6 +349,7 @@ impl Bench {
     fn dies(&mut self) -> &mut Self {
         self.server.running = false;
         self.server.opening_in_flight = false;
+        self.server.fence_in_flight = false;
         self.permit = None;
         self
     }
@@ -428,7 +444,7 @@ fn ack_of(from: &Member, epoch: Option<Epoch>) -> Ack {
 }
 
 fn is_lane(command: &Command) -> bool {
-    ["ConnectOpener", "AskPermit", "Open", "EndOpeners", "Fence", "Read", "Kill"].contains(&name(command))
+    ["ConnectOpener", "AskPermit", "Open", "EndOpeners", "EndFences", "Fence", "Read", "Kill"].contains(&name(command))
 }
 
 fn name(command: &Command) -> &'static str {
@@ -451,6 +467,7 @@ fn name(command: &Command) -> &'static str {
         Command::WithdrawPermit(_) => "WithdrawPermit",
         Command::Open { .. } => "Open",
         Command::EndOpeners { .. } => "EndOpeners",
+        Command::EndFences { .. } => "EndFences",
         Command::Fence { .. } => "Fence",
         Command::KillAppSessions => "KillAppSessions",
         Command::Read { .. } => "Read",

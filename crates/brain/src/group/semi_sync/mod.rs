@@ -19,10 +19,10 @@ use super::recovery::Hindrance;
 use super::save::Plan;
 use super::seen::SiteSeen;
 use super::spec::Durability;
-use super::{Group, Kept, Step};
+use super::{Group, Kept, Obstacle, Step};
 use crate::candidate::drain::Receiver;
 use crate::name::Site;
-use crate::record::{Phase, Record};
+use crate::record::{Epoch, Phase, Record};
 use crate::rule::{Rule, off};
 use crate::site::Role;
 use crate::time::{Boot, Millis, Now};
@@ -41,6 +41,8 @@ const LONELY_POLLS: u64 = 3;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Memory {
     tried: BTreeMap<Site, Tried>,
+    /// The tenure whose first opening waits for the source's side, and since when.
+    opening: Option<(Epoch, Boot)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -108,9 +110,17 @@ impl Group {
         }
     }
 
-    /// Whether the site's source side is being switched on, and is to be waited for. A failure is not: authority does not
-    /// wait for receipts, and people are told that they are missing.
-    pub(super) fn begin_to_wait(&mut self, now: Now, site: &Site, facts: &Facts, out: &mut Step) -> bool {
+    /// Whether the site's source side is being switched on, and is to be waited for: for as long as a commit would wait for
+    /// a receipt. Who has receipts waited for without end has no write without one, and the move is taken elsewhere in time;
+    /// for all others authority goes on then, and people are told that receipts are missing.
+    pub(super) fn begin_to_wait(
+        &mut self,
+        now: Now,
+        tenure: Epoch,
+        site: &Site,
+        facts: &Facts,
+        out: &mut Step,
+    ) -> bool {
         let Durability::SemiSync { timeout } = self.spec.durability else { return false };
         if off(Rule::ReceiptsBeforeOpening)
             || !facts.semi_sync.loaded
@@ -122,7 +132,13 @@ impl Group {
         if self.may_change(now, site) {
             self.begin(now, site, Task::SwitchSemiSync(switch), out);
         }
-        self.is_busy(site, Lane::Change)
+        if self.is_busy(site, Lane::Change) {
+            return true;
+        }
+        self.obstacle = Some(Obstacle::Receipts(site.clone()));
+        let since = self.switching.opening.filter(|(of, _)| *of == tenure).map_or(now.boot, |(_, since)| since);
+        self.switching.opening = Some((tenure, since));
+        !off(Rule::OpeningWaitsForReceipts) && (timeout.0 == 0 || now.boot < since + timeout)
     }
 
     /// Whether a site that could give receipts is being copied, and nobody has given any for so long that the copy would wait

@@ -2,6 +2,7 @@
 
 use super::{Around, Receipts, Station, wanted};
 use crate::candidate::drain::{Applier, Receiver};
+use crate::group::Obstacle;
 use crate::group::command::{SourceSwitch, Switch, Task};
 use crate::group::forecast::Rehearsal;
 use crate::group::input::{Facts, Input, Outcome, PlannedWish, Request, Requests, SemiSync, SourceSide};
@@ -245,24 +246,55 @@ fn nobody_is_opened_before_its_commits_wait_for_receipts() {
     }
 }
 
-#[test]
-fn a_server_that_cannot_be_switched_is_opened_all_the_same_and_people_are_told() {
+/// iad is lost, and pdx, the only candidate, refuses to be switched.
+fn switch_refused(durability: Durability) -> Rehearsal {
     let mut stage = running(&["iad", "pdx"]);
-    stage.group.spec.durability = SEMI;
+    stage.group.spec.durability = durability;
     for (name, actor) in &mut stage.actors {
         actor.facts.semi_sync = server(if *name == site("iad") { "source replica" } else { "replica gives" }).semi_sync;
     }
     stage.play(Millis::from_secs(10), |_| false);
+    stage.openings.clear();
     let pdx = stage.actors.get_mut(&site("pdx")).expect("pdx");
     pdx.refuses = Some(|task| matches!(task, Task::SwitchSemiSync(_)));
     stage.kill(&site("iad"));
-    assert!(
-        stage.play(Millis::from_secs(60), |stage| stage.writer() == Some(site("pdx"))),
-        "{:?}",
-        stage.group.obstacle
-    );
-    let degraded = stage.group.summary(stage.now).degraded;
-    assert!(degraded.iter().any(|(reason, _)| *reason == Degraded::SemiSyncInactive), "{degraded:?}");
+    let stuck = |stage: &Rehearsal| stage.group.obstacle == Some(Obstacle::Receipts(site("pdx")));
+    assert!(stage.play(Millis::from_secs(60), stuck), "{:?}", stage.group.obstacle);
+    stage
+}
+
+fn tells_of_receipts(stage: &Rehearsal) -> bool {
+    stage.group.summary(stage.now).degraded.iter().any(|(reason, _)| *reason == Degraded::SemiSyncInactive)
+}
+
+fn pdx_writes(stage: &Rehearsal) -> bool {
+    stage.writer() == Some(site("pdx"))
+}
+
+#[test]
+fn a_server_that_cannot_be_switched_is_opened_when_commits_would_wait_no_longer_and_people_are_told() {
+    let mut stage = switch_refused(SEMI);
+    assert!(!stage.play(Millis(WAIT.0 - 2000), pdx_writes) && tells_of_receipts(&stage), "{:?}", stage.group.obstacle);
+    assert!(stage.play(Millis::from_secs(4), pdx_writes), "{:?}", stage.group.obstacle);
+    assert!(tells_of_receipts(&stage));
+}
+
+#[test]
+fn a_switch_that_failed_is_tried_again_before_the_server_is_opened() {
+    for durability in [SEMI, Durability::semi_sync(Millis(0))] {
+        let mut stage = switch_refused(durability);
+        stage.play(Millis::from_secs(3), |_| false);
+        stage.actors.get_mut(&site("pdx")).expect("pdx").refuses = None;
+        assert!(stage.play(Millis::from_secs(60), pdx_writes), "{:?}", stage.group.obstacle);
+        assert!(stage.openings.iter().all(|(_, says)| says.source.is_some()), "{:?}", stage.openings);
+    }
+}
+
+#[test]
+fn who_waits_for_receipts_without_end_has_no_write_without_one() {
+    let mut stage = switch_refused(Durability::semi_sync(Millis(0)));
+    assert!(!stage.play(Millis::from_secs(600), pdx_writes), "{:?}", stage.openings);
+    assert!(stage.play(Millis::from_secs(60), tells_of_receipts), "{:?}", stage.group.obstacle);
 }
 
 #[test]

@@ -1,0 +1,79 @@
+//! Fences that outlive who sent them (safety.md 4, F-44).
+
+use super::*;
+use crate::fence::{BlindStep, Lane};
+use crate::message::FencedBy;
+
+/// F-44: a fence of an earlier life is ended before the server is opened, and does not close what is open afterwards.
+#[test]
+fn f_44_a_fence_of_an_earlier_life_is_ended_before_an_opening() {
+    let mut bench = Bench::named();
+    bench.server.fence_in_flight = true;
+    bench.sidecar_restarts().keeper().tick().grant(Some(word())).run_lane();
+    assert!(bench.writable());
+    let said = bench.said();
+    let at = |word: &str| said.iter().position(|said| *said == word).expect("said");
+    assert!(at("EndFences") < at("ConnectOpener"), "{said:?}");
+    bench.fence_lands().tick().run_lane();
+    assert!(bench.writable());
+}
+
+/// F-44: the same where the server is open already: it stays so.
+#[test]
+fn f_44_an_open_server_is_not_closed_by_a_fence_of_an_earlier_life() {
+    let mut bench = Bench::opened();
+    bench.server.fence_in_flight = true;
+    bench.sidecar_restarts().keeper().run_lane().fence_lands().tick().run_lane();
+    assert!(bench.writable() && bench.did("EndFences") && !bench.did("Fence"));
+    bench.forget().later(1000).tick().run_lane();
+    assert!(!bench.did("EndFences"), "once is enough");
+}
+
+/// F-44: one that was sent while the keeper was silent is of the same kind, also when its sender lives on.
+#[test]
+fn f_44_a_blind_fence_whose_end_was_not_seen_is_ended_when_the_keeper_speaks() {
+    let mut bench = Bench::opened();
+    bench.sidecar_restarts().later(250).timer().lane_done().lane_done();
+    assert!(matches!(bench.sidecar.lane, Lane::Blind { step: BlindStep::Setting, .. }), "{:?}", bench.sidecar.lane);
+    bench.server.fence_in_flight = true;
+    bench.keeper().run_lane().tick().run_lane().all_vouch().run_lane();
+    bench.fence_lands().later(250).tick().run_lane().all_vouch().run_lane();
+    assert!(bench.writable());
+    bench.by_hand(true, true).later(250).tick().run_lane().all_vouch().run_lane();
+    assert!(!bench.writable(), "a human's fence stays");
+    assert_eq!(bench.ack().fenced_by, Some(FencedBy::Others));
+}
+
+/// Nothing is opened while such a session may be left; it is tried again after a timer's time.
+#[test]
+fn f_44_nothing_is_opened_before_fences_of_an_earlier_life_are_seen_gone() {
+    let mut bench = Bench::named();
+    bench.server.fence_in_flight = true;
+    bench.sidecar_restarts().keeper().lane_done();
+    assert_eq!(bench.lane, Some(Command::EndFences { within: Millis(400) }), "after the first reading");
+    bench.lane_fails().tick().grant(Some(word())).run_lane();
+    assert!(!bench.writable() && !bench.did("ConnectOpener"));
+    bench.later(249).timer();
+    assert!(bench.lane.is_none(), "not at once");
+    bench.later(1).timer().run_lane();
+    assert!(bench.writable() && !bench.server.fence_in_flight);
+}
+
+/// A ladder comes first, and takes the lane.
+#[test]
+fn f_15_a_ladder_waits_for_no_fence_of_an_earlier_life() {
+    let mut bench = Bench::opened();
+    bench.sidecar_restarts().keeper().lane_done();
+    assert_eq!(bench.sidecar.lane, Lane::Clearing);
+    bench.hear(view(6, 5, None), Source::Operator).run_lane();
+    assert!(!bench.writable() && bench.sidecar.fenced());
+}
+
+/// A server that started in this life has seen no other.
+#[test]
+fn f_44_a_server_that_starts_in_this_life_has_no_fence_of_an_earlier_one() {
+    let mut bench = Bench::named();
+    bench.sidecar_restarts().dies().keeper().forget();
+    bench.reboots().run_lane().later(250).tick().grant(Some(word())).run_lane();
+    assert!(bench.writable() && !bench.did("EndFences"));
+}
