@@ -72,6 +72,36 @@ async fn f_38_a_fence_that_waits_on_a_server_that_stands_still_is_ended_before_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn f_44_fences_of_an_earlier_life_are_found_by_their_purpose_and_never_land() {
+    let server = site("stray").start().unwrap();
+    let (me, mut admin) = (login(&server), opened(&server).await);
+    let mut holder = raw(&server, "monitor", "app").await;
+    run(&mut holder, "LOCK TABLES app.t WRITE").await;
+    let fence_for = |purpose: &'static str| {
+        let server = me.clone().with_purpose(purpose);
+        tokio::spawn(async move { fence(&server, Wanted::Any, &spared(), soon()).await })
+    };
+    let (ours, another) = (fence_for("ours"), fence_for("another's"));
+    let waiting = "SELECT COUNT(*) FROM performance_schema.processlist WHERE INFO LIKE 'SET GLOBAL read_only%'";
+    until_number(&mut admin, waiting, 2).await;
+
+    let mut session = Session::open(&me, soon()).await.unwrap();
+    let refused = sessions::end_purpose(&mut session, stranger(), "ours", soon()).await.unwrap_err();
+    assert!(matches!(refused, Error::WrongServer { .. }), "{refused}");
+    sessions::end_purpose(&mut session, Wanted::Any, "ours", within_ms(2000)).await.unwrap();
+    assert_eq!(
+        ask::<(i64,)>(&mut admin, waiting).await,
+        (1,),
+        "gone while the lock is still held; the other one waits on"
+    );
+    assert!(ours.await.unwrap().is_err());
+    sessions::end_purpose(&mut session, Wanted::Any, "another's", within_ms(2000)).await.unwrap();
+    assert!(another.await.unwrap().is_err());
+    run(&mut holder, "UNLOCK TABLES").await;
+    assert_eq!(pair(&mut admin).await, (0, 0), "and nothing landed when the lock was let go");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn f_28_an_opening_in_flight_is_gone_before_a_fence_counts() {
     let server = site("opening").start().unwrap();
     let (me, mut admin) = (login(&server), root(&server).await);

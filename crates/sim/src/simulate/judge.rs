@@ -27,7 +27,6 @@ pub struct Broken {
 
 /// What the judge has seen.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of the run, and all combinations occur")]
 pub(super) struct Judge {
     broken: Option<Broken>,
     best_effort: bool,
