@@ -38,16 +38,19 @@ impl Group {
             self.obstacle = Some(Obstacle::Opening(seat.site.clone()));
             self.answer_who_waits(now, &seat, out);
             self.read_back(now, &seat, out);
-        } else if self.stored_and_fenced(now, record, &seat) {
-            self.obstacle = Some(Obstacle::Cutting(seat.site.clone()));
-            self.cut(now, record, &seat, plan, out);
-        } else {
-            self.stop_receiving(now, &seat.site, out);
-            if self.seen.site(&seat.site).is_some_and(|seen| !seen.read_since(record.tenure)) {
-                self.begin(now, &seat.site, Task::Read, out);
-            }
-            self.obstacle = Some(Obstacle::AwaitingTarget(seat));
+            return;
         }
+        // While it stores its epoch its replication is cut: the grant is stored, so there is no way back that needs it.
+        let acknowledged = self.stored_and_fenced(now, record, &seat);
+        self.obstacle = Some(if acknowledged {
+            Obstacle::Cutting(seat.site.clone())
+        } else {
+            Obstacle::AwaitingTarget(seat.clone())
+        });
+        if !acknowledged {
+            self.stop_receiving(now, &seat.site, out);
+        }
+        self.cut(now, record, &seat, acknowledged, plan, out);
     }
 
     /// While the site stores its epoch: nobody may write any more, so nothing is missed, and what has arrived is read again
@@ -112,8 +115,9 @@ impl Group {
         word.is_some_and(|ack| ack.epoch == Some(record.epoch) && ack.fenced)
     }
 
-    /// Receiver stopped, received set read again, containment checked; STOP and RESET; then what it has is written down.
-    fn cut(&mut self, now: Now, record: &Record, seat: &Member, plan: &mut Plan, out: &mut Step) {
+    /// Receiver stopped, received set read again, containment checked; STOP and RESET; then, with its acknowledgement, what it
+    /// has is written down.
+    fn cut(&mut self, now: Now, record: &Record, seat: &Member, acknowledged: bool, plan: &mut Plan, out: &mut Step) {
         let facts = self
             .seen
             .site(&seat.site)
@@ -143,9 +147,15 @@ impl Group {
             if self.begin_to_wait(now, record.tenure, &seat.site, &facts, out) {
                 return;
             }
-            plan.change().promotion = Some(data.executed.clone());
+            if acknowledged {
+                plan.change().promotion = Some(data.executed.clone());
+            }
             return;
         };
+        // Somebody may have opened it by hand, and its sidecar has not closed it yet.
+        if !acknowledged && !facts.pair.is_fenced() {
+            return;
+        }
         let given_up = Some(&plan.kept.unapplied).filter(|set| !set.is_empty());
         let task = match may_cut(data, replica.receiver, given_up) {
             Cut::StopReceiver => Task::StopReceiver,

@@ -3,12 +3,14 @@
 mod conditions;
 
 use crate::group::forecast::Rehearsal;
+use crate::group::forecast::faults::Fault;
 use crate::group::input::{Input, PlannedWish, Request, Requests};
 use crate::group::kept::{Kept, PlannedPhase, PlannedReason};
 use crate::group::tests::{running, told, write};
 use crate::group::{Notice, Task};
 use crate::name::Site;
 use crate::record::{Cause, Phase, ProofKind};
+use crate::site::Pair;
 use crate::time::{Millis, Wall};
 
 use PlannedPhase::{Draining, Pending, Promoting, Resuming, Succeeded, Validating, WaitingForLag};
@@ -258,6 +260,30 @@ fn a_target_that_has_everything_is_granted_with_the_second_write_after_the_fence
         (Succeeded, Phase::Stable),
     ];
     assert!(written(&stage).starts_with(&expected), "{:?}", written(&stage));
+}
+
+/// The cut takes no time of its own; but nothing is written down or opened without the target's word.
+#[test]
+fn a_target_is_cut_off_while_it_stores_its_epoch_and_promoted_only_when_it_has() {
+    let mut cut_before_its_word = false;
+    for command in 0..40 {
+        let mut stage = running(&["iad", "pdx", "fra"]);
+        stage.faults.plan = vec![(stage.faults.commands + command, Fault::SidecarHangs(site("pdx")))];
+        ask(&mut stage, "pdx");
+        stage.play(Millis::from_secs(20), |stage| {
+            let record = stage.store.record.as_ref().expect("a record");
+            let target = &stage.actors[&site("pdx")];
+            let granted = record.seat.as_ref().is_some_and(|seat| seat.site == site("pdx"));
+            if granted && record.phase == Phase::Granting && target.epoch != Some(record.epoch) {
+                assert_eq!(stage.store.promotion, None, "silent since command {command}");
+                assert_ne!(target.facts.pair, Pair::OPEN, "silent since command {command}");
+            }
+            false
+        });
+        let unpromoted = at(&stage.store) == Some(Phase::Granting) && stage.store.promotion.is_none();
+        cut_before_its_word |= unpromoted && stage.actors[&site("pdx")].facts.replica.is_none();
+    }
+    assert!(cut_before_its_word);
 }
 
 #[test]
