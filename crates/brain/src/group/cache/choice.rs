@@ -76,10 +76,13 @@ impl Group {
         fit.max_by_key(has).cloned()
     }
 
-    /// The database's site, where a replica is ready.
+    /// The database's site, where a replica is ready. A changed image comes first, unless its turn waits for a cache that does
+    /// not answer: that may be for ever.
     fn drifted_to(&self, kept: &Kept, active: &Site) -> Option<Site> {
         let serving = self.serving(kept)?.site;
-        (serving != *active && self.takes_over(&serving, active) && self.runs_wanted_image(&serving)).then_some(serving)
+        let ready = serving != *active && self.takes_over(&serving, active);
+        let silent = self.spec.sites.iter().any(|spec| spec.site != serving && self.cache_is_silent(&spec.site));
+        (ready && (silent || self.runs_wanted_image(&serving))).then_some(serving)
     }
 
     /// Whether everything is in place for a takeover there.

@@ -37,6 +37,21 @@ fn a_changed_image_keeps_every_key_and_ends_where_it_began() {
     }
 }
 
+/// One at a time: a cache that is lost for ever keeps the others' image waiting, but not the cache from the database.
+#[test]
+fn a_lost_cache_with_an_old_image_does_not_keep_the_cache_from_the_database() {
+    let mut stage = cached(&["iad", "pdx", "fra"]);
+    stage.actors.get_mut(&site("fra")).expect("fra").refuses = Some(|task| matches!(task, Task::Cache(_)));
+    super::kill_cache(&mut stage, "fra");
+    stage.play(MINUTE, |_| false);
+    super::kill_cache(&mut stage, "iad");
+    assert!(stage.play(MINUTE, |stage| masters(stage) == ["pdx"]), "{:?}", stage.store.cache);
+    stage.group.spec.cache.as_mut().expect("a cache").image = "df:2".to_owned();
+    stage.actors.get_mut(&site("iad")).expect("iad").restart_cache(Some("df:1".to_owned()));
+    assert!(stage.play(Millis::from_secs(180), |stage| masters(stage) == ["iad"]), "{:?}", stage.store.cache);
+    assert!(stage.play(MINUTE, |stage| traffic(stage).as_deref() == Some("iad")));
+}
+
 #[test]
 fn a_snapshot_upgrade_keeps_every_key_and_writes_the_image_at_the_end() {
     let mut stage = cached(&["iad", "pdx", "fra"]);
