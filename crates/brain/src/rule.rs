@@ -167,6 +167,8 @@ rules! {
         "with semi-sync a new holder's commits wait for receipts before it gets the word to open";
     OpeningWaitsForReceipts: 5, Plain,
         "a switch to receipts that failed is tried again for as long as a commit would wait for one";
+    NextPodIsAwaited: 5, Plain,
+        "after the loss of all sites at once the next pod of a holder that ended in good order is waited for";
     LeadsFromSending: 5, Plain, "leadership counts from the sending of the last successful renewal";
     DoubtProlongsNothing: 5, Plain, "a renewal whose outcome is unknown prolongs nothing";
     AnothersLeaseIsWaitedFor: 5, Plain, "another's lease is over when it was seen unchanged for its whole duration";

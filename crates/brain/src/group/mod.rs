@@ -98,6 +98,8 @@ pub struct Group {
     epoch_seen: (Epoch, Boot),
     /// Since when the holder was read open without a break.
     serves_since: Option<Boot>,
+    /// When every site was last seen to be lost at once.
+    all_lost: Option<Boot>,
     /// A site that was granted authority and could not be opened: others are preferred.
     avoid: Option<Site>,
     /// The run of Revoking for which a proof was found, and when this leader first found it.
@@ -156,6 +158,8 @@ pub enum Obstacle {
     Receipts(Site),
     /// The granted site is being opened by its sidecar.
     Opening(Site),
+    /// Every site was lost at once, and the next pod of this one is on its way: it has everything that was acknowledged.
+    NextPod(Site),
     /// A fresh group waits.
     Fresh(Waiting),
     /// A planned failover leads the move.
@@ -213,6 +217,7 @@ impl Group {
             clock: elected,
             epoch_seen: (0, elected),
             serves_since: None,
+            all_lost: None,
             avoid: None,
             proven: None,
             policy_winner: None,

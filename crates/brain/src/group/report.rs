@@ -157,6 +157,10 @@ impl Group {
                 let why: Vec<String> = refused.iter().map(|(site, why)| format!("{site}: {why}")).collect();
                 Some((Degraded::NoPrimary, format!("NO PRIMARY: nobody can be promoted ({})", why.join("; "))))
             }
+            Obstacle::NextPod(site) => Some((
+                Degraded::NoPrimary,
+                format!("NO PRIMARY: every site was lost at once; waiting for {site}'s next pod"),
+            )),
             Obstacle::Fresh(waiting) => Some((Degraded::NoPrimary, format!("NO PRIMARY: {waiting}"))),
             Obstacle::Receipts(site) => Some((
                 Degraded::SemiSyncInactive,

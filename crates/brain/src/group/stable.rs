@@ -1,14 +1,20 @@
 //! Starting moves: what the judgement asks for, if nothing stands in the way.
 
+use super::input::PodFacts;
 use super::save::Plan;
 use super::{Group, Notice, Obstacle, Step};
 use crate::authority;
 use crate::candidate::Decision;
 use crate::cooldown::{self, Reach};
+use crate::name::Site;
 use crate::record::{Cause, Record};
-use crate::rule::{Rule, holds};
-use crate::time::Now;
+use crate::rule::{Rule, holds, off};
+use crate::time::{Millis, Now};
 use crate::topology::Verdict;
+
+/// So long the holder's next pod is waited for after every site was lost at once: pods that are replaced together come back
+/// within seconds of each other.
+const NEXT_POD: Millis = Millis::from_secs(30);
 
 impl Group {
     /// One new move at most, out of a record that is Stable. Everything else is somebody else's, or only told.
@@ -19,6 +25,9 @@ impl Group {
         }
         let verdict = verdict.clone();
         let kept = plan.kept.clone();
+        if verdict == Verdict::TotalLoss {
+            self.all_lost = Some(now.boot);
+        }
         if let Verdict::AuthorityUnknown(why) = &verdict {
             return self.start_over(now, why, plan);
         }
@@ -56,6 +65,10 @@ impl Group {
             self.obstacle = Some(Obstacle::Paused);
             return;
         }
+        if let Some(site) = self.comes_back(now, record) {
+            self.obstacle = Some(Obstacle::NextPod(site));
+            return;
+        }
         let Decision { chosen, refused } = self.choose(record, &plan.kept, None);
         let soon = refused.iter().any(|(_, why)| why.passes_by_itself());
         if !holds(Rule::SomebodyToMoveTo, chosen.is_some() || soon) {
@@ -67,6 +80,16 @@ impl Group {
             Ok(()) => begin_move(now, record, Cause::Emergency, because, plan),
             Err(active) => self.blocked_by_cooldown(active, plan),
         }
+    }
+
+    /// The holder's site, if every site was lost a moment ago and its pod has ended in good order: all pods are being replaced,
+    /// and who comes back first may lack what the holder acknowledged last.
+    fn comes_back(&self, now: Now, record: &Record) -> Option<Site> {
+        let seat = record.seat.as_ref()?;
+        let lately = self.all_lost.is_some_and(|at| now.boot < at + NEXT_POD);
+        let pods = self.seen.estate.iter().flat_map(|estate| &estate.pods);
+        let ended = record.has_ended(seat) || pods.filter(|pod| pod.is_pod_of(seat)).any(PodFacts::has_ended);
+        (lately && ended && !off(Rule::NextPodIsAwaited)).then(|| seat.site.clone())
     }
 
     /// Told when it begins to block, not on every tick.

@@ -98,6 +98,7 @@ pub(super) fn obstructed(obstacle: &Obstacle, now: Now) -> String {
         Obstacle::Cutting(site) => format!("the replication of {site} is being cut"),
         Obstacle::Receipts(site) => format!("{site} could not be told yet to wait for receipts"),
         Obstacle::Opening(site) => format!("the sidecar of {site} is opening it"),
+        Obstacle::NextPod(site) => format!("every site was lost at once; the next pod of {site} is waited for"),
         Obstacle::Fresh(waiting) => waiting.to_string(),
         Obstacle::Planned => "a planned failover leads the move".to_owned(),
     }

@@ -5,7 +5,7 @@ use crate::candidate::drain::Receiver;
 use crate::group::forecast::{Ending, Rehearsal};
 use crate::group::kept::{Anchor, Kept};
 use crate::group::report::NotReady;
-use crate::group::{Input, Notice, Task};
+use crate::group::{Input, Notice, Obstacle, Task};
 use crate::name::{Instance, Site};
 use crate::record::{Cause, Phase, ProofKind};
 use crate::time::Millis;
@@ -390,4 +390,45 @@ fn f_44_a_fence_that_lands_after_the_way_back_is_our_own_and_a_later_one_is_a_hu
     assert!(sent(&stage), "read open for less than a lease");
     assert!(stage.play(Millis::from_secs(15), |stage| !sent(stage)), "read open for a lease");
     assert_eq!(stage.writer(), Some(site("iad")));
+}
+
+/// C-131: all pods are replaced at once, and another site's is back first: authority returns to the holder's next pod.
+#[test]
+fn c_131_when_all_pods_are_replaced_the_next_pod_of_the_holder_is_waited_for() {
+    let lost_together = |ended: bool| {
+        let mut stage = running(&["iad", "pdx", "fra"]);
+        for name in ["iad", "pdx", "fra"] {
+            stage.kill(&site(name));
+        }
+        let mut estate = stage.group.seen.estate.clone().expect("an estate");
+        for pod in estate.pods.iter_mut().filter(|pod| pod.site == site("iad")) {
+            (pod.deleting, pod.all_terminated, pod.node_vouches) = (true, ended, true);
+        }
+        stage.tell(Input::Estate(Box::new(estate)));
+        assert!(stage.play(MINUTE, |stage| stage.group.all_lost.is_some()), "{:?}", stage.group.judged);
+        for name in ["pdx", "fra"] {
+            let actor = stage.actors.get_mut(&site(name)).expect("an actor");
+            (actor.server, actor.sidecar) = (true, true);
+        }
+        stage
+    };
+    let waits = |stage: &Rehearsal| stage.group.obstacle == Some(Obstacle::NextPod(site("iad")));
+
+    let mut stage = lost_together(true);
+    assert!(stage.play(Millis::from_secs(20), waits), "{:?}", stage.group.obstacle);
+    let degraded = stage.group.summary(stage.now).degraded;
+    assert!(degraded.iter().any(|(_, why)| why.contains("waiting for iad's next pod")), "{degraded:?}");
+    let iad = stage.actors.get_mut(&site("iad")).expect("an actor");
+    (iad.server, iad.sidecar, iad.instance) = (true, true, Instance::new("pod-iad-2", "store-2"));
+    assert!(stage.play(MINUTE, |stage| stage.writer() == Some(site("iad"))), "{:?}", stage.group.obstacle);
+    assert_eq!(stage.store.last_failover, None);
+
+    // It does not come: somebody else, in the end.
+    let mut stage = lost_together(true);
+    assert!(!stage.play(Millis::from_secs(25), |stage| stage.writer().is_some()), "{:?}", stage.group.obstacle);
+    assert!(stage.play(MINUTE, |stage| stage.writer() == Some(site("pdx"))), "{:?}", stage.group.obstacle);
+
+    // Its end was not seen: it may be lost for ever, and nothing is waited for but the proof.
+    let mut stage = lost_together(false);
+    assert!(!stage.play(MINUTE, waits) && stage.writer() == Some(site("pdx")), "{:?}", stage.group.obstacle);
 }
