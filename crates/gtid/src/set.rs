@@ -199,6 +199,24 @@ impl GtidSet {
         }
     }
 
+    /// Adds all transactions of another set, in place: what a stream brings is a few intervals, and most widen one.
+    ///
+    /// ```
+    /// use bloodraven_gtid::GtidSet;
+    ///
+    /// let mut set: GtidSet = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5".parse()?;
+    /// set.add(&"3e11fa47-71ca-11e1-9e33-c80aa9429562:6:t:1".parse()?);
+    /// assert_eq!(set.to_string(), "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-6:t:1");
+    /// # Ok::<(), bloodraven_gtid::ParseError>(())
+    /// ```
+    pub fn add(&mut self, other: &Self) {
+        for Entry { source, intervals } in other {
+            for interval in intervals {
+                self.insert_interval(source, *interval);
+            }
+        }
+    }
+
     /// Keeps only what comes from these servers, all tags included.
     ///
     /// "Only what came from known primaries counts": local transactions of a replica are no reason to call it ahead.

@@ -81,13 +81,17 @@ impl Evidence {
         let spoken = if off(Rule::RelayedWithItsAge) { now } else { now - lay };
         self.enter_run(record, now);
         self.highest = self.highest.max(ack.epoch.unwrap_or(0));
-        let heard = self.heard.entry(ack.from.clone()).or_default();
+        // Nearly always it is known already, and its name need not be copied.
+        if !self.heard.contains_key(&ack.from) {
+            self.heard.insert(ack.from.clone(), Heard::default());
+        }
+        let Some(heard) = self.heard.get_mut(&ack.from) else { return };
         let news = spoken >= heard.at;
         heard.epoch = heard.epoch.max(ack.epoch);
         heard.at = heard.at.max(spoken);
         heard.started = heard.started.max(spoken - ack.uptime);
         if news {
-            heard.last_answer = ack.last_answer.clone();
+            heard.last_answer.clone_from(&ack.last_answer);
             heard.conflict = ack.conflict;
         }
         if let Some(revoked_at) = record.revoked_at
@@ -104,7 +108,11 @@ impl Evidence {
             }
         }
         self.start_set_clocks(record, ack, now);
-        self.has_voted.extend(record.voters.iter().cloned());
+        for voter in &record.voters {
+            if !self.has_voted.contains(voter) {
+                self.has_voted.insert(voter.clone());
+            }
+        }
         self.forget_strangers(record, now);
     }
 

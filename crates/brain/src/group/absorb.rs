@@ -161,23 +161,26 @@ impl Group {
         let interval = self.push_interval();
         let awaited = record.is_some_and(|record| self.awaits_release(record));
         let Some(seen) = self.seen.sites.get_mut(&word.ack.from.site) else { return };
-        seen.hear(&word, now.boot);
+        let Word { ack, lay, via, question } = word;
+        let own = via.is_none();
+        let rests = ack.epoch >= epoch && opening.as_ref() != Some(&ack.from) && !awaited;
+        let opened_by_hand = ack.opened_by_hand;
+        seen.hear(ack, lay, via, now.boot);
         while seen.words.len() > INSTANCES {
             let oldest = seen.words.iter().min_by_key(|(_, heard)| heard.at).map(|(instance, _)| instance.clone());
             oldest.map(|oldest| seen.words.remove(&oldest));
         }
-        if word.via.is_none() && word.lay.0 == 0 {
-            seen.hear_of_hand(word.ack.opened_by_hand, now.boot);
+        if own && lay.0 == 0 {
+            seen.hear_of_hand(opened_by_hand, now.boot);
         }
-        if word.via.is_none() {
+        if own {
             seen.pushing = None;
             seen.push_failed = false;
             // One that lags behind is pushed again soon; so is one that is to be opened, for its next question; and everybody
             // while the holder's fence is awaited, for its acknowledgement may have to be handed on.
-            let rests = word.ack.epoch >= epoch && opening.as_ref() != Some(&word.ack.from) && !awaited;
             seen.push_due = now.boot + if rests { interval } else { super::push::AGAIN };
         }
-        if let Some(question) = word.question {
+        if let Some(question) = question {
             self.asked_along(now, &question, out);
         }
     }

@@ -68,7 +68,7 @@ impl fmt::Display for Waiting {
 
 impl Group {
     /// A first record, or one above every epoch heard: Revoking, and nobody known as the holder.
-    pub(super) fn start_over(&mut self, now: Now, why: &AuthorityUnknown, plan: &mut Plan) {
+    pub(super) fn start_over(&mut self, now: Now, why: &AuthorityUnknown, plan: &mut Plan<'_>) {
         let cause = match why {
             AuthorityUnknown::RecordBehind { .. } => Cause::RecordBehind,
             AuthorityUnknown::NoRecord { split_brain: None } => Cause::Bootstrap,
@@ -100,12 +100,12 @@ impl Group {
 
     fn everyone_heard(&self, record: Option<&Record>) -> Vec<Member> {
         let lease = self.lease(record);
-        let member = |site: &Site| Some(Member::new(site, &self.present(lease, site)?));
+        let member = |site: &Site| Some(Member::new(site, self.present(lease, site)?));
         self.spec.sites.iter().filter_map(|spec| member(&spec.site)).collect()
     }
 
     /// Goes on with a record that has no holder.
-    pub(super) fn settle_fresh(&mut self, now: Now, record: &Record, plan: &mut Plan) {
+    pub(super) fn settle_fresh(&mut self, now: Now, record: &Record, plan: &mut Plan<'_>) {
         let chosen = match self.fresh_release(record) {
             Some(release) => self.seed(record).map(|seed| (release, seed, BTreeMap::new())),
             None => self.with_data(now, record).map_err(Some),

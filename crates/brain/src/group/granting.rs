@@ -21,7 +21,7 @@ pub(super) const READ_AGAIN: Millis = Millis(100);
 const OPENING_BOUND: Millis = Millis::from_secs(30);
 
 impl Group {
-    pub(super) fn granting(&mut self, now: Now, record: &Record, plan: &mut Plan, out: &mut Step) {
+    pub(super) fn granting(&mut self, now: Now, record: &Record, plan: &mut Plan<'_>, out: &mut Step) {
         let Some(seat) = record.seat.clone() else { return };
         if let Some((cause, because)) = self.target_lost(now, record, &seat) {
             self.seen.attempt.failed(now.boot);
@@ -117,7 +117,15 @@ impl Group {
 
     /// Receiver stopped, received set read again, containment checked; STOP and RESET; then, with its acknowledgement, what it
     /// has is written down.
-    fn cut(&mut self, now: Now, record: &Record, seat: &Member, acknowledged: bool, plan: &mut Plan, out: &mut Step) {
+    fn cut(
+        &mut self,
+        now: Now,
+        record: &Record,
+        seat: &Member,
+        acknowledged: bool,
+        plan: &mut Plan<'_>,
+        out: &mut Step,
+    ) {
         let facts = self
             .seen
             .site(&seat.site)
@@ -132,7 +140,7 @@ impl Group {
             return;
         };
         // A new life of the holder's site was granted on what was read of it; the server may be another one by now.
-        if record.cause == Cause::Instance && !self.passes_gate(&plan.kept, seat) {
+        if record.cause == Cause::Instance && !self.passes_gate(plan.kept, seat) {
             self.avoid = Some(seat.site.clone());
             let because = format!("{} lacks what another site has", seat.site);
             return begin_move(now, record, Cause::Emergency, because, plan);
@@ -170,7 +178,7 @@ impl Group {
     }
 
     /// Opened and read back: everything that a confirmed move leaves behind is stored in one go.
-    fn settle(&mut self, now: Now, record: &Record, seat: &Member, plan: &mut Plan) {
+    fn settle(&mut self, now: Now, record: &Record, seat: &Member, plan: &mut Plan<'_>) {
         let facts = self.seen.site(&seat.site).and_then(|seen| seen.facts.as_ref());
         let server_uuid = facts.map(|facts| facts.server_uuid.to_string());
         let executed =
@@ -214,7 +222,7 @@ impl Group {
     }
 }
 
-fn store_unapplied(seat: &Member, unapplied: GtidSet, plan: &mut Plan) {
+fn store_unapplied(seat: &Member, unapplied: GtidSet, plan: &mut Plan<'_>) {
     plan.say(Notice::UnappliedTransactions { site: seat.site.clone(), set: unapplied.clone() });
     plan.change().unapplied = unapplied;
 }

@@ -13,8 +13,8 @@ use crate::time::Now;
 impl Group {
     /// Ends are written down before anyone acts on them; a pod's object is let go when its end is written down, or when
     /// the record names nothing of it.
-    pub(super) fn note_ends(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
-        let kept = plan.kept.clone();
+    pub(super) fn note_ends(&mut self, now: Now, plan: &mut Plan<'_>, out: &mut Step) {
+        let kept = plan.kept;
         let Some(record) = &kept.record else { return };
         let pods: Vec<PodFacts> = self
             .seen
@@ -70,8 +70,8 @@ impl Group {
         }
     }
 
-    pub(super) fn keep_house(&mut self, now: Now, plan: &mut Plan, _: &mut Step) {
-        let kept = plan.kept.clone();
+    pub(super) fn keep_house(&mut self, now: Now, plan: &mut Plan<'_>, _: &mut Step) {
+        let kept = plan.kept;
         let Some(record) = &kept.record else { return };
         if self.seen.evidence.highest > record.epoch {
             return;

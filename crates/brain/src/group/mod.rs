@@ -53,7 +53,7 @@ pub use spec::Spec;
 
 use crate::ages::Ages;
 use crate::authority::voters;
-use crate::name::{Member, Site};
+use crate::name::{Instance, Member, Site};
 use crate::record::{Epoch, Phase, Record};
 use crate::time::{Boot, Millis, Now, Wall};
 use crate::topology::Judgement;
@@ -179,7 +179,7 @@ pub struct Step {
 
 /// What may still be changed, and what may be commanded, in the course of a step. First to last; a part that changes the
 /// record ends the round, for what follows has to see it stored.
-const PARTS: [fn(&mut Group, Now, &mut Plan, &mut Step); 13] = [
+const PARTS: [fn(&mut Group, Now, &mut Plan<'_>, &mut Step); 13] = [
     Group::note_ends,
     Group::keep_house,
     Group::go_on_with_the_plan,
@@ -281,7 +281,7 @@ impl Group {
         // Nothing is decided on top of what is not stored, nor while it could not be stored.
         if self.saving.is_none() && now.boot >= self.save_not_before {
             self.obstacle = None;
-            let mut plan = Plan::new(kept, self.owed.take());
+            let mut plan = Plan::new(&kept, self.owed.take());
             for part in PARTS {
                 part(self, now, &mut plan, out);
                 if plan.record_changed() {
@@ -320,11 +320,11 @@ impl Group {
     }
 
     /// The holder that is confirmed to write: authority is Stable and its site reads writable.
-    pub fn serving(&self, kept: &Kept) -> Option<Member> {
+    pub fn serving<'a>(&self, kept: &'a Kept) -> Option<&'a Member> {
         let record = kept.record.as_ref().filter(|record| record.phase == Phase::Stable)?;
         let seat = record.seat.as_ref()?;
         let writable = self.seen.site(&seat.site)?.watch.state == crate::site::State::Writable;
-        (writable && self.speaks_for(record, seat)).then(|| seat.clone())
+        (writable && self.speaks_for(record, seat)).then_some(seat)
     }
 
     /// Whether no other instance than this one answers at its site.
@@ -334,13 +334,16 @@ impl Group {
     }
 
     /// The instance that answers at that site.
-    fn present(&self, within: Millis, site: &Site) -> Option<crate::name::Instance> {
-        let kept = self.kept();
-        match kept.as_ref().and_then(|kept| kept.record.as_ref()) {
+    fn present(&self, within: Millis, site: &Site) -> Option<&Instance> {
+        let record = match &self.stored {
+            Stored::Known(kept) => kept.record.as_ref(),
+            Stored::Unknown(_) | Stored::Corrupt(..) => None,
+        };
+        match record {
             Some(record) => {
-                voters::present_instance(record, &self.seen.evidence, site, self.clock).map(|now| now.instance.clone())
+                voters::present_instance(record, &self.seen.evidence, site, self.clock).map(|now| &now.instance)
             }
-            None => self.seen.site(site)?.present(within, self.clock).map(|(instance, _)| instance.clone()),
+            None => self.seen.site(site)?.present(within, self.clock).map(|(instance, _)| instance),
         }
     }
 

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 impl Group {
     /// The taints that a confirmed move should have left behind, also if it was stored only in part.
-    pub(super) fn mark_sites(&mut self, now: Now, plan: &mut Plan, _: &mut Step) {
-        let kept = plan.kept.clone();
+    pub(super) fn mark_sites(&mut self, now: Now, plan: &mut Plan<'_>, _: &mut Step) {
+        let kept = plan.kept;
         let Some(record) = kept.record.as_ref().filter(|record| record.phase == Phase::Stable) else { return };
         if !self.is_paused(now) && taints_missing(plan.next(), record) {
             mark_taints(plan.change(), record);
@@ -36,8 +36,7 @@ impl Group {
     /// How the outside should look.
     pub fn outward(&self, now: Now, kept: &Kept) -> Outward {
         let Some(record) = &kept.record else { return Outward::default() };
-        let serving = self.serving(kept);
-        let primary = serving.as_ref();
+        let primary = self.serving(kept);
         let own = |(site, label): (&Site, Label)| (site.clone(), label);
         Outward {
             epoch: record.epoch,
@@ -46,7 +45,7 @@ impl Group {
             taints: marks_taints(record, primary)
                 .then(|| self.taints(kept).map(|(site, tainted)| (site.clone(), tainted)).collect()),
             cache: self.cache_labels(kept),
-            primary: serving,
+            primary: primary.cloned(),
         }
     }
 
@@ -55,7 +54,6 @@ impl Group {
         let Outward { epoch, primary, labels, dns, taints, cache } = look;
         let Some(record) = &kept.record else { return *look == Outward::default() };
         let serving = self.serving(kept);
-        let serving = serving.as_ref();
         let mut count = 0;
         let labelled = |(site, label): (&Site, Label)| {
             count += 1;

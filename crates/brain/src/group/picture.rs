@@ -1,6 +1,7 @@
 //! What is seen, put together for the judgement of a tick.
 
 use super::seen::SiteSeen;
+use super::spec::SiteSpec;
 use super::{Group, Kept, Notice, Step};
 use crate::name::{Instance, Member, Site};
 use crate::record::Record;
@@ -19,7 +20,7 @@ impl Group {
             sites: &sites,
             priorities: &self.spec.priorities,
             failure_threshold: self.spec.thresholds.failure,
-            fresh_and_empty: self.is_fresh_and_empty(),
+            fresh_and_empty: kept.record.is_none() && self.is_fresh_and_empty(),
         };
         let judgement = topology::judge(&picture);
         let before = self.judged.as_ref().and_then(|judged| judged.alert.as_ref());
@@ -51,32 +52,26 @@ impl Group {
         let nothing = GtidSet::new();
         let promotion = kept.promotion.as_ref().unwrap_or(&nothing);
         let lease = self.lease(kept.record.as_ref());
-        let names: Vec<&Site> = self.spec.sites.iter().map(|spec| &spec.site).collect();
-        let facts = |site: &Site| {
-            let role = self.spec.site(site)?.role;
+        let names = || self.spec.sites.iter().map(|spec| &spec.site);
+        let facts = |spec: &SiteSpec| {
+            let site = &spec.site;
             let seen = self.seen.site(site)?;
             let instance = self.present(lease, site);
-            let word = instance.as_ref().and_then(|instance| seen.words.get(instance));
-            let others = names.iter().filter(|name| **name != site).filter_map(|name| self.seen.site(name)?.executed());
+            let word = instance.and_then(|instance| seen.words.get(instance));
+            let others = names().filter(|name| *name != site).filter_map(|name| self.seen.site(name)?.executed());
             Some(SiteFacts {
                 watch: seen.watch.clone(),
-                role,
-                open_strays: self.open_strays(now, lease, site, instance.as_ref()),
-                instance,
+                role: spec.role,
+                open_strays: open_strays(now, lease, seen, instance),
+                instance: instance.cloned(),
                 data_lost: seen.executed().is_some_and(|own| topology::data_lost(own, promotion, others)),
                 opened_by_hand: seen.opened_by_hand.is_some(),
                 fenced_by: word.and_then(|heard| heard.ack.fenced_by),
             })
         };
-        names.iter().filter_map(|site| facts(site)).collect()
-    }
-
-    /// Other instances of a site that say they are not fenced: a second pod that lives on.
-    fn open_strays(&self, now: Now, lease: Millis, site: &Site, present: Option<&Instance>) -> Vec<Instance> {
-        let Some(seen) = self.seen.site(site) else { return Vec::new() };
-        let speaks = |instance: &Instance| Some(instance) != present;
-        let words = seen.words.iter().filter(|(instance, heard)| speaks(instance) && now.boot < heard.at + lease);
-        words.filter(|(_, heard)| !heard.ack.fenced).map(|(instance, _)| instance.clone()).collect()
+        let mut all = Vec::with_capacity(self.spec.sites.len());
+        all.extend(self.spec.sites.iter().filter_map(facts));
+        all
     }
 
     /// How long an instance that was heard counts as present.
@@ -106,4 +101,11 @@ impl Group {
                 .filter_map(|(site, seen)| Some((site, seen.executed()?)))
                 .all(|(site, theirs)| covers(site, theirs))
     }
+}
+
+/// Other instances of a site that say they are not fenced: a second pod that lives on.
+fn open_strays(now: Now, lease: Millis, seen: &SiteSeen, present: Option<&Instance>) -> Vec<Instance> {
+    let speaks = |instance: &Instance| Some(instance) != present;
+    let open = seen.words.iter().filter(|(_, heard)| !heard.ack.fenced && now.boot < heard.at + lease);
+    open.filter(|(instance, _)| speaks(instance)).map(|(instance, _)| instance.clone()).collect()
 }

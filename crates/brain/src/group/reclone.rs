@@ -48,7 +48,7 @@ enum Answer {
 }
 
 impl Group {
-    pub(super) fn heed_reclone_request(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
+    pub(super) fn heed_reclone_request(&mut self, now: Now, plan: &mut Plan<'_>, out: &mut Step) {
         self.recloning.waits = None;
         let Some(request) = self.seen.requests.reclone.clone() else {
             self.recloning = Memory::default();
@@ -56,8 +56,8 @@ impl Group {
         };
         let answer = match &request.wish {
             Err(why) => Answer::Refuse(why.clone()),
-            Ok(wish) if is_served(&plan.kept, &wish.site) => return,
-            Ok(wish) => self.judge_reclone(now, wish, &plan.kept.clone(), out),
+            Ok(wish) if is_served(plan.kept, &wish.site) => return,
+            Ok(wish) => self.judge_reclone(now, wish, plan.kept, out),
         };
         match (answer, request.wish.as_ref()) {
             (Answer::Accept, Ok(wish)) => accept(plan, &wish.site),
@@ -164,7 +164,7 @@ fn is_served(kept: &Kept, site: &Site) -> bool {
 }
 
 /// To be stored: the clone begins. What diverges stays reported until a reading disproves it.
-fn accept(plan: &mut Plan, site: &Site) {
+fn accept(plan: &mut Plan<'_>, site: &Site) {
     if plan.next().site(site).recovery == Recovery::InProgress {
         plan.change().site_mut(site).recovery = Recovery::None;
     }

@@ -33,8 +33,8 @@ enum Aim {
 }
 
 impl Group {
-    pub(super) fn go_on_with_the_move(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
-        let kept = plan.kept.clone();
+    pub(super) fn go_on_with_the_move(&mut self, now: Now, plan: &mut Plan<'_>, out: &mut Step) {
+        let kept = plan.kept;
         let Some(record) = &kept.record else { return };
         if self.seen.evidence.highest > record.epoch {
             return;
@@ -46,7 +46,7 @@ impl Group {
         }
     }
 
-    fn revoking(&mut self, now: Now, record: &Record, plan: &mut Plan, out: &mut Step) {
+    fn revoking(&mut self, now: Now, record: &Record, plan: &mut Plan<'_>, out: &mut Step) {
         self.drain_candidates(now, record, out);
         let Some(holder) = record.holder.clone() else { return self.settle_fresh(now, record, plan) };
         if self.note_fence(now, record, &holder, plan) {
@@ -67,7 +67,7 @@ impl Group {
     }
 
     /// The holder's SQL fence is written down when its own sidecar has not closed it within a second and it is seen open.
-    fn note_fence(&mut self, now: Now, record: &Record, holder: &Holder, plan: &mut Plan) -> bool {
+    fn note_fence(&mut self, now: Now, record: &Record, holder: &Holder, plan: &mut Plan<'_>) -> bool {
         let closed = self.seen.evidence.acknowledged_fenced(record, &holder.member) || record.has_ended(&holder.member);
         let open = self.seen.site(&holder.member.site).is_some_and(|seen| seen.watch.is_seen_open());
         let patient = now.boot < self.epoch_seen.1 + SIDECAR_FIRST;
@@ -83,13 +83,13 @@ impl Group {
         let member = &holder.member;
         let answers = self.seen.site(&member.site).is_some_and(|seen| seen.watch.state.is_reachable());
         let present = self.present(record.settings.lease_timeout, &member.site);
-        let same = present.as_ref() == Some(&member.instance);
+        let same = present == Some(&member.instance);
         match record.cause {
             Cause::Rollback | Cause::Regrant if answers && same && !record.has_ended(member) => {
                 Aim::Back(member.clone())
             }
             Cause::Manual => Aim::Best(self.wish()),
-            _ => match present.map(|now| Member::new(&member.site, &now)) {
+            _ => match present.map(|now| Member::new(&member.site, now)) {
                 Some(next) if answers && next.instance != member.instance && record.voters.contains(&next) => {
                     Aim::SameSite(next)
                 }
@@ -104,7 +104,7 @@ impl Group {
     }
 
     /// Authority returns to the instance that had it: no proof, only its own acknowledgement, fenced.
-    pub(super) fn give_back(&mut self, now: Now, record: &Record, member: &Member, plan: &mut Plan) {
+    pub(super) fn give_back(&mut self, now: Now, record: &Record, member: &Member, plan: &mut Plan<'_>) {
         let fenced = self.seen.evidence.acknowledged_fenced(record, member);
         match authority::return_to_holder(record, &self.seen.evidence).filter(|_| fenced) {
             Some(release) => self.give(now, record, &release, member, BTreeMap::new(), GtidSet::new(), plan),
@@ -114,8 +114,8 @@ impl Group {
 
     /// Authority goes where it is aimed at, once there is a proof. One that is found is written down at once if the grant
     /// has to wait.
-    fn give_with_proof(&mut self, now: Now, record: &Record, aim: &Aim, plan: &mut Plan, out: &mut Step) {
-        let kept = plan.kept.clone();
+    fn give_with_proof(&mut self, now: Now, record: &Record, aim: &Aim, plan: &mut Plan<'_>, out: &mut Step) {
+        let kept = plan.kept;
         let release = match authority::release(record, &self.seen.evidence, self.spec.proof, now) {
             Ok(release) => release,
             Err(missing) => {
@@ -127,8 +127,8 @@ impl Group {
         let since = self.proven_since(record, now);
         let chosen = match aim {
             _ if self.runs(|_, task| *task == Task::Fence) => Err(Obstacle::EndingFence),
-            Aim::SameSite(next) => self.same_site(now, record, &kept, next, since, out),
-            Aim::Best(wish) => self.best(now, record, &kept, wish.as_ref(), since, out),
+            Aim::SameSite(next) => self.same_site(now, record, kept, next, since, out),
+            Aim::Best(wish) => self.best(now, record, kept, wish.as_ref(), since, out),
             Aim::Back(member) => Ok(only(member)),
         };
         match chosen {
@@ -149,7 +149,7 @@ impl Group {
     }
 
     /// Told when time alone will not bring a proof, once for each run of Revoking and set of silent ones.
-    fn tell_held(&mut self, now: Now, record: &Record, missing: &authority::Missing, plan: &mut Plan) {
+    fn tell_held(&mut self, now: Now, record: &Record, missing: &authority::Missing, plan: &mut Plan<'_>) {
         let held = (record.revoked_at, missing.silent.clone());
         let for_a_while = now.boot >= self.epoch_seen.1 + HELD_AFTER;
         if for_a_while && missing.until.is_none() && self.held_told.as_ref() != Some(&held) {
@@ -286,7 +286,7 @@ impl Group {
             let (spec, seen) = (self.spec.site(site)?, self.seen.site(site)?);
             let sidecar = match self.present(record.settings.lease_timeout, site) {
                 None => Sidecar::Silent,
-                Some(instance) if record.voter_at(site) == Some(&instance) => Sidecar::Listed(instance),
+                Some(instance) if record.voter_at(site) == Some(instance) => Sidecar::Listed(instance.clone()),
                 Some(_) => Sidecar::NotListed,
             };
             let kept = kept.site(site);
@@ -378,7 +378,7 @@ impl Group {
         target: &Member,
         given_up: BTreeMap<Site, GtidSet>,
         unapplied: GtidSet,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
     ) {
         // A fence that is under way could close what is granted here.
         if self.runs(|_, task| *task == Task::Fence) {
@@ -419,7 +419,7 @@ fn busy(kept: &SiteKept, data: Option<&Data>) -> Option<Busy> {
 }
 
 /// By which rule the site was chosen, and what the choice could not compare.
-fn tell_choice(chosen: Chosen, plan: &mut Plan) {
+fn tell_choice(chosen: Chosen, plan: &mut Plan<'_>) {
     let (doubtful, rule) = (chosen.is_doubtful(), chosen.rule.to_string());
     if doubtful {
         let site = chosen.member.site.clone();
@@ -428,7 +428,7 @@ fn tell_choice(chosen: Chosen, plan: &mut Plan) {
     plan.say(Notice::CandidateChosen { member: chosen.member, rule });
 }
 
-fn write_proof(record: &Record, release: &Release, plan: &mut Plan) {
+fn write_proof(record: &Record, release: &Release, plan: &mut Plan<'_>) {
     let noted = authority::note_proof(record, release);
     if noted != *record {
         plan.notices.extend(noted.proof.clone().map(Notice::ReleaseProven));

@@ -19,8 +19,8 @@ const SAVE_BOUND: Millis = Millis(10_000);
 
 /// What is stored, and what is to be stored instead.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) kept: Arc<Kept>,
+pub(super) struct Plan<'a> {
+    pub(super) kept: &'a Kept,
     next: Option<Box<Kept>>,
     pub(super) notices: Vec<Notice>,
 }
@@ -34,19 +34,19 @@ pub(super) struct Saving {
     notices: Vec<Notice>,
 }
 
-impl Plan {
-    pub(super) fn new(kept: Arc<Kept>, owed: Option<Box<Kept>>) -> Self {
+impl<'a> Plan<'a> {
+    pub(super) fn new(kept: &'a Kept, owed: Option<Box<Kept>>) -> Self {
         Self { kept, next: owed, notices: Vec::new() }
     }
 
     /// What is to be stored, to be changed.
     pub(super) fn change(&mut self) -> &mut Kept {
-        self.next.get_or_insert_with(|| Box::new(Kept::clone(&self.kept)))
+        self.next.get_or_insert_with(|| Box::new(self.kept.clone()))
     }
 
     /// What is to be stored.
     pub(super) fn next(&self) -> &Kept {
-        self.next.as_deref().unwrap_or(&self.kept)
+        self.next.as_deref().unwrap_or(self.kept)
     }
 
     /// What is to be said once it is stored.
@@ -102,7 +102,7 @@ impl Group {
     }
 
     /// Stores the plan, unless it is what is stored already.
-    pub(super) fn save(&mut self, now: Now, plan: Plan, out: &mut Step) {
+    pub(super) fn save(&mut self, now: Now, plan: Plan<'_>, out: &mut Step) {
         let Plan { kept, next, notices } = plan;
         let Some(next) = next.filter(|next| **next != *kept) else {
             return out.notices.extend(notices);

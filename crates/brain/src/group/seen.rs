@@ -2,7 +2,7 @@
 
 use super::accounts::Credentials;
 use super::input::CacheFacts;
-use super::input::{Estate, Facts, Requests, Shown, Word};
+use super::input::{Estate, Facts, Requests, Shown};
 use crate::authority::Evidence;
 use crate::candidate::Progress;
 use crate::candidate::drain::Drain;
@@ -230,15 +230,16 @@ impl SiteSeen {
     }
 
     /// Takes what an instance said. Of one instance the newest stays.
-    pub(super) fn hear(&mut self, word: &Word, now: Boot) {
-        let at = now - word.lay;
-        let instance = &word.ack.from.instance;
+    pub(super) fn hear(&mut self, ack: Ack, lay: Millis, via: Option<Site>, now: Boot) {
+        let at = now - lay;
+        let instance = &ack.from.instance;
         // What was read of the life before says nothing of a new one.
-        let new_life = word.via.is_none() && !self.words.is_empty() && !self.words.contains_key(instance);
+        let new_life = via.is_none() && !self.words.is_empty() && !self.words.contains_key(instance);
         self.following = if new_life { 0 } else { self.following };
-        let newer = self.words.get(instance).is_none_or(|heard| at >= heard.at);
-        if newer {
-            self.words.insert(instance.clone(), Heard { ack: word.ack.clone(), at, via: word.via.clone() });
+        match self.words.get_mut(instance) {
+            Some(heard) if at < heard.at => {}
+            Some(heard) => *heard = Heard { ack, at, via },
+            None => drop(self.words.insert(instance.clone(), Heard { ack, at, via })),
         }
     }
 }

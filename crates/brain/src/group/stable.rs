@@ -18,16 +18,16 @@ const NEXT_POD: Millis = Millis::from_secs(30);
 
 impl Group {
     /// One new move at most, out of a record that is Stable. Everything else is somebody else's, or only told.
-    pub(super) fn start_a_move(&mut self, now: Now, plan: &mut Plan, _: &mut Step) {
+    pub(super) fn start_a_move(&mut self, now: Now, plan: &mut Plan<'_>, _: &mut Step) {
         let Some(verdict) = self.judged.as_ref().map(|judged| &judged.verdict) else { return };
-        if matches!(verdict, Verdict::Healthy { .. } | Verdict::Degraded { .. }) {
+        if *verdict == Verdict::TotalLoss {
+            self.all_lost = Some(now.boot);
+        }
+        if !may_start_a_move(verdict) {
             return;
         }
         let verdict = verdict.clone();
-        let kept = plan.kept.clone();
-        if verdict == Verdict::TotalLoss {
-            self.all_lost = Some(now.boot);
-        }
+        let kept = plan.kept;
         if let Verdict::AuthorityUnknown(why) = &verdict {
             return self.start_over(now, why, plan);
         }
@@ -44,23 +44,14 @@ impl Group {
                 begin_move(now, record, Cause::Regrant, because, plan);
             }
             Verdict::Failover { .. } => self.fail_over(now, record, because, plan),
-            Verdict::AuthorityUnknown(_)
-            | Verdict::MoveInProgress { .. }
-            | Verdict::Wait { .. }
-            | Verdict::TotalLoss
-            | Verdict::SplitBrain(_)
-            | Verdict::Healthy { .. }
-            | Verdict::Degraded { .. }
-            | Verdict::UnauthorisedWriter { .. }
-            | Verdict::Regrant { .. }
-            | Verdict::HolderClosed { .. }
-            | Verdict::NoPrimary(_) => {}
+            // Paused, or not one of those that start a move.
+            _ => {}
         }
     }
 
     /// The holder is lost to this operator. It may well serve its clients: authority is taken from it only when somebody
     /// else can get it, now or in a moment.
-    fn fail_over(&mut self, now: Now, record: &Record, because: String, plan: &mut Plan) {
+    fn fail_over(&mut self, now: Now, record: &Record, because: String, plan: &mut Plan<'_>) {
         if self.is_paused(now) {
             self.obstacle = Some(Obstacle::Paused);
             return;
@@ -69,7 +60,7 @@ impl Group {
             self.obstacle = Some(Obstacle::NextPod(site));
             return;
         }
-        let Decision { chosen, refused } = self.choose(record, &plan.kept, None);
+        let Decision { chosen, refused } = self.choose(record, plan.kept, None);
         let soon = refused.iter().any(|(_, why)| why.passes_by_itself());
         if !holds(Rule::SomebodyToMoveTo, chosen.is_some() || soon) {
             self.obstacle = Some(Obstacle::NoCandidate(refused));
@@ -93,7 +84,7 @@ impl Group {
     }
 
     /// Told when it begins to block, not on every tick.
-    pub(super) fn blocked_by_cooldown(&mut self, active: cooldown::Active, plan: &mut Plan) {
+    pub(super) fn blocked_by_cooldown(&mut self, active: cooldown::Active, plan: &mut Plan<'_>) {
         if self.cooldown_told != Some(active.last_failover) {
             self.cooldown_told = Some(active.last_failover);
             plan.say(Notice::CooldownBlocks(active));
@@ -102,8 +93,28 @@ impl Group {
     }
 }
 
+/// Whether a move can come of it. Asked in every step, so before anything is copied or put into words.
+const fn may_start_a_move(verdict: &Verdict) -> bool {
+    match verdict {
+        Verdict::AuthorityUnknown(_)
+        | Verdict::SelfMove { .. }
+        | Verdict::ManualPromotion { .. }
+        | Verdict::Regrant { .. }
+        | Verdict::Failover { .. } => true,
+        Verdict::MoveInProgress { .. }
+        | Verdict::Wait { .. }
+        | Verdict::TotalLoss
+        | Verdict::SplitBrain(_)
+        | Verdict::Healthy { .. }
+        | Verdict::Degraded { .. }
+        | Verdict::UnauthorisedWriter { .. }
+        | Verdict::HolderClosed { .. }
+        | Verdict::NoPrimary(_) => false,
+    }
+}
+
 /// Takes authority away; everything else follows from the record.
-pub(super) fn begin_move(now: Now, record: &Record, cause: Cause, because: String, plan: &mut Plan) {
+pub(super) fn begin_move(now: Now, record: &Record, cause: Cause, because: String, plan: &mut Plan<'_>) {
     plan.set_record(authority::revoke(record, cause, now.wall));
     plan.say(Notice::MoveStarted { cause, because });
 }

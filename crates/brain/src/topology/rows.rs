@@ -125,10 +125,10 @@ fn split_brain(picture: &Picture<'_>) -> Option<Verdict> {
 }
 
 fn several_writable(picture: &Picture<'_>) -> Option<SplitBrain> {
-    let writable = picture.sites_in(State::Writable);
-    if writable.len() < 2 {
+    if picture.sites.iter().filter(|facts| facts.is(State::Writable)).count() < 2 {
         return None;
     }
+    let writable = picture.sites_in(State::Writable);
     let answer = match picture.holder() {
         Some(holder) => SplitBrainAnswer::RecordStands(holder.clone()),
         None => policy_winner(picture).map_or(SplitBrainAnswer::AlertOnly, SplitBrainAnswer::PolicyWinner),

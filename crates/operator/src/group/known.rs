@@ -47,7 +47,7 @@ pub(super) fn hands(
 /// Who is tried, while somebody is confirmed to write.
 pub(super) fn target(group: &Group, valid: &Valid) -> Option<Target> {
     let kept = group.kept()?;
-    let site = group.serving(&kept)?.site;
+    let site = group.serving(&kept)?.site.clone();
     let server = group.seen.site(&site)?.facts.as_ref()?.server_uuid;
     let probe = &valid.object().spec.write_probe;
     let every = Some(probe.interval.as_std()).filter(|every| !every.is_zero());

@@ -94,7 +94,7 @@ impl Memory {
         if let Some(primary) = group.serving(&kept)
             && let Some(seen) = group.seen.site(&primary.site)
         {
-            self.answered = Some((primary.site, seen.facts_at));
+            self.answered = Some((primary.site.clone(), seen.facts_at));
         }
     }
 

@@ -95,7 +95,7 @@ impl World {
     /// Nobody else has what was just acknowledged. Where receipts are wanted only a human brings that about, or a site that
     /// has to be copied while nobody gives any.
     fn acknowledged_alone(&mut self, p: usize) {
-        let copied = || self.store.load().sites.values().any(|site| site.clone.is_some());
+        let copied = || self.store.status.sites.values().any(|site| site.clone.is_some());
         if self.scenario.setup.semi_sync && !self.pods[p].server.by_hand && !copied() {
             let name = self.pod_name(p);
             let words = || format!("{name} acknowledged a write that no other site has received");
@@ -108,10 +108,9 @@ impl World {
         if self.pods[source].server.waiting.is_empty() || !self.pods[replica].server.acknowledges {
             return;
         }
+        let waiting = std::mem::take(&mut self.pods[source].server.waiting);
         let held = self.pods[replica].server.held();
-        let (done, left): (Vec<Gtid>, Vec<Gtid>) = std::mem::take(&mut self.pods[source].server.waiting)
-            .into_iter()
-            .partition(|gtid| held.contains_gtid(*gtid));
+        let (done, left): (Vec<Gtid>, Vec<Gtid>) = waiting.into_iter().partition(|gtid| held.contains_gtid(*gtid));
         self.pods[source].server.waiting = left;
         self.pods[source].server.unblock();
         let site = End::Site(self.pods[source].site);

@@ -5,7 +5,9 @@
 use super::clock::{MS, SEC};
 use super::event::Event;
 use super::net::{Channel, End};
+use super::server::Server;
 use super::world::World;
+use bloodraven_gtid::GtidSet;
 
 /// `SOURCE_CONNECT_RETRY`.
 const RETRY: u64 = 2 * SEC;
@@ -62,9 +64,7 @@ impl World {
         let there = &self.pods[source].server;
         let here = &self.pods[p].server;
         let held = here.held();
-        let mut of_source = held.clone();
-        of_source.retain_uuids(&[there.uuid]);
-        let refused = if !there.executed.contains(&of_source) {
+        let refused = if !there.executed.contains(&held) && has_more_of_its_own(&held, there) {
             Some("the replica has more of the source's transactions than the source has")
         } else if !held.contains(&there.purged) {
             Some("the source has purged binary logs that the replica needs")
@@ -79,7 +79,7 @@ impl World {
             return;
         }
         if !missing.is_empty() {
-            server.received = server.received.union(&missing);
+            server.received.add(&missing);
             self.go_on_applying(p);
         }
         self.receipts(source, p);
@@ -113,7 +113,7 @@ impl World {
         if unapplied.is_empty() {
             return;
         }
-        server.executed = server.executed.union(&unapplied);
+        server.executed.add(&unapplied);
         server.user_data = true;
         self.committed(p);
         self.go_on_applying_later(p);
@@ -124,4 +124,11 @@ impl World {
             self.go_on_applying(p);
         }
     }
+}
+
+/// Whether the set has transactions that bear the source's name and that the source lacks.
+fn has_more_of_its_own(held: &GtidSet, source: &Server) -> bool {
+    let mut of_source = held.clone();
+    of_source.retain_uuids(&[source.uuid]);
+    !source.executed.contains(&of_source)
 }

@@ -6,6 +6,7 @@ use super::clock::Time;
 use bloodraven_brain::group::Task;
 use bloodraven_brain::record::Epoch;
 use bloodraven_gtid::{Gtid, GtidSet, Source, Tag, Uuid};
+use std::borrow::Cow;
 
 /// How far a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,8 +223,12 @@ impl Server {
     }
 
     /// What it has executed or received.
-    pub(super) fn held(&self) -> GtidSet {
-        if self.received.is_empty() { self.executed.clone() } else { self.executed.union(&self.received) }
+    pub(super) fn held(&self) -> Cow<'_, GtidSet> {
+        // At rest everything received has been executed.
+        if self.executed.contains(&self.received) {
+            return Cow::Borrowed(&self.executed);
+        }
+        Cow::Owned(self.executed.union(&self.received))
     }
 
     pub(super) fn unapplied(&self) -> GtidSet {

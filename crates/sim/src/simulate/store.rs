@@ -3,6 +3,7 @@
 //! In: reads and compare-and-swap writes, when they arrive. Out: what they come to. Must not: tell anyone on its own.
 
 use super::scenario::Refusable;
+use bloodraven_brain::authority;
 use bloodraven_brain::group::Kept;
 use bloodraven_brain::group::command::CacheLabels;
 use bloodraven_brain::group::input::{Consent, PlannedWish, PodFacts, RecloneWish, Request, Requests};
@@ -87,7 +88,10 @@ impl Store {
 
     /// The record as it stands.
     pub(super) fn record(&self) -> Option<Record> {
-        self.load().record
+        match (&self.annotation.record, &self.status.record) {
+            (Some(one), Some(other)) => Some(authority::join(one.clone(), other.clone())),
+            (one, other) => one.as_ref().or(other.as_ref()).cloned(),
+        }
     }
 
     pub(super) fn write_annotation(&mut self, version: u64, kept: &Kept) -> Wrote {

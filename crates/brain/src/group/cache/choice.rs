@@ -39,10 +39,10 @@ impl Group {
 
     /// The site that the database was just moved to in an emergency.
     pub(super) fn emergency_site(&self, now: Now, kept: &Kept) -> Option<Site> {
-        let serving = self.serving(kept)?.site;
+        let serving = &self.serving(kept)?.site;
         let planned = kept.record.as_ref().is_some_and(|record| record.cause == Cause::Planned);
-        let last = kept.last_failover.as_ref().filter(|last| last.to == serving && !planned)?;
-        (!self.ages.passed(last.at, EMERGENCY, now)).then_some(serving)
+        let last = kept.last_failover.as_ref().filter(|last| last.to == *serving && !planned)?;
+        (!self.ages.passed(last.at, EMERGENCY, now)).then(|| serving.clone())
     }
 
     /// The one replica that can stand in for a master that is gone. Of several none is taken but the one beside the
@@ -56,7 +56,7 @@ impl Group {
                 let has = |site: &&&Site| self.cache_facts(site).map(|facts| (facts.keys > 0, facts.offset()));
                 heirs.iter().max_by_key(has).map(|site| (*site).clone())
             }
-            _ => self.serving(kept).map(|seat| seat.site).filter(|site| heirs.contains(&site)),
+            _ => self.serving(kept).map(|seat| &seat.site).filter(|site| heirs.contains(site)).cloned(),
         }
     }
 
@@ -79,10 +79,10 @@ impl Group {
     /// The database's site, where a replica is ready. A changed image comes first, unless its turn waits for a cache that does
     /// not answer: that may be for ever.
     fn drifted_to(&self, kept: &Kept, active: &Site) -> Option<Site> {
-        let serving = self.serving(kept)?.site;
-        let ready = serving != *active && self.takes_over(&serving, active);
-        let silent = self.spec.sites.iter().any(|spec| spec.site != serving && self.cache_is_silent(&spec.site));
-        (ready && (silent || self.runs_wanted_image(&serving))).then_some(serving)
+        let serving = &self.serving(kept)?.site;
+        let ready = serving != active && self.takes_over(serving, active);
+        let silent = self.spec.sites.iter().any(|spec| spec.site != *serving && self.cache_is_silent(&spec.site));
+        (ready && (silent || self.runs_wanted_image(serving))).then(|| serving.clone())
     }
 
     /// Whether everything is in place for a takeover there.

@@ -66,13 +66,14 @@ struct Asked {
 }
 
 impl Group {
-    pub(super) fn tend_cache(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
+    pub(super) fn tend_cache(&mut self, now: Now, plan: &mut Plan<'_>, out: &mut Step) {
         self.heed_cache_upgrade(now, plan, out);
-        let kept = plan.kept.clone();
+        let kept = plan.kept;
         if plan.next().cache != kept.cache {
             return;
         }
-        let cache = kept.cache.clone().unwrap_or_default();
+        let nothing = CacheKept::default();
+        let cache = kept.cache.as_ref().unwrap_or(&nothing);
         if self.caching.run.as_ref().is_some_and(|run| Some(&run.target) != cache.promoting.as_ref()) {
             self.caching.run = None;
         }
@@ -84,13 +85,13 @@ impl Group {
             return;
         }
         if let Some(target) = &cache.promoting {
-            return self.go_on_promoting(now, &kept, &cache, target, plan, out);
+            return self.go_on_promoting(now, kept, cache, target, plan, out);
         }
-        self.follow_along(now, &kept, &cache, plan, out);
+        self.follow_along(now, kept, cache, plan, out);
     }
 
     /// No promotion is under way.
-    fn follow_along(&mut self, now: Now, kept: &Kept, cache: &CacheKept, plan: &mut Plan, out: &mut Step) {
+    fn follow_along(&mut self, now: Now, kept: &Kept, cache: &CacheKept, plan: &mut Plan<'_>, out: &mut Step) {
         if !self.all_caches_polled() {
             return;
         }
@@ -159,6 +160,6 @@ impl Group {
 }
 
 /// What is to be stored of the cache.
-pub(super) fn cache_of(plan: &mut Plan) -> &mut CacheKept {
+pub(super) fn cache_of<'a>(plan: &'a mut Plan<'_>) -> &'a mut CacheKept {
     plan.change().cache.get_or_insert_default()
 }

@@ -40,7 +40,7 @@ pub(super) struct Run {
 
 impl Group {
     /// Stores that it begins; labels and tasks follow from that.
-    pub(in super::super) fn start_promotion(&mut self, now: Now, target: &Site, plan: &mut Plan) {
+    pub(in super::super) fn start_promotion(&mut self, now: Now, target: &Site, plan: &mut Plan<'_>) {
         if self.cache_is_silent(target) {
             self.caching.pause.failed(now.boot);
             let because = "it does not answer".to_owned();
@@ -56,7 +56,7 @@ impl Group {
         kept: &Kept,
         cache: &CacheKept,
         target: &Site,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
         out: &mut Step,
     ) {
         let mut run = self.caching.run.take().unwrap_or_else(|| Run::new(target, now));
@@ -151,7 +151,14 @@ impl Group {
         }
     }
 
-    fn promoted_cache(&mut self, now: Now, cache: &CacheKept, target: &Site, method: PromotionMethod, plan: &mut Plan) {
+    fn promoted_cache(
+        &mut self,
+        now: Now,
+        cache: &CacheKept,
+        target: &Site,
+        method: PromotionMethod,
+        plan: &mut Plan<'_>,
+    ) {
         let old = cache.active.clone().filter(|old| old != target);
         self.caching.taken_from = old.map(|old| (old, method == PromotionMethod::Takeover));
         self.caching.pause.succeeded();
@@ -172,7 +179,7 @@ impl Group {
         });
     }
 
-    fn promotion_failed(&mut self, now: Now, target: &Site, error: &str, plan: &mut Plan) {
+    fn promotion_failed(&mut self, now: Now, target: &Site, error: &str, plan: &mut Plan<'_>) {
         self.caching.pause.failed(now.boot);
         cache_of(plan).promoting = None;
         let because = if error.is_empty() { "it cannot be promoted now".to_owned() } else { error.to_owned() };
@@ -225,7 +232,7 @@ fn is_planned(kept: &Kept, target: &Site) -> bool {
 }
 
 /// What came of it goes into the planned failover whose phase it was, together with the result itself.
-fn stamp(plan: &mut Plan, target: &Site, change: impl FnOnce(&mut PlannedCache)) {
+fn stamp(plan: &mut Plan<'_>, target: &Site, change: impl FnOnce(&mut PlannedCache)) {
     if is_planned(plan.next(), target)
         && let Some(planned) = &mut plan.change().planned
     {

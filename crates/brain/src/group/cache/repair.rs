@@ -19,7 +19,7 @@ const TELL_AGAIN: Millis = Millis::from_secs(300);
 
 impl Group {
     /// Since when masters are stale, and which follow again. Returns whether something is to be stored.
-    pub(super) fn mind_stale_masters(&mut self, now: Now, cache: &CacheKept, plan: &mut Plan) -> bool {
+    pub(super) fn mind_stale_masters(&mut self, now: Now, cache: &CacheKept, plan: &mut Plan<'_>) -> bool {
         let Some(active) = &cache.active else { return false };
         let mut masters = cache.stale_masters.clone();
         masters.retain(|site, _| site != active && self.spec.site(site).is_some());
@@ -46,7 +46,7 @@ impl Group {
         changed
     }
 
-    fn tell_of_stale_master(&mut self, now: Now, site: &Site, plan: &mut Plan) {
+    fn tell_of_stale_master(&mut self, now: Now, site: &Site, plan: &mut Plan<'_>) {
         if self.caching.stale_told.get(site).is_some_and(|told| now.boot < *told + TELL_AGAIN) {
             return;
         }

@@ -55,7 +55,7 @@ impl Group {
         now: Now,
         kept: &Kept,
         cache: &CacheKept,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
         out: &mut Step,
     ) {
         let Some(upgrade) = &cache.upgrade else { return };
@@ -85,7 +85,7 @@ impl Group {
     }
 
     /// Nobody writes any more, then everything is written to the snapshot.
-    fn save_snapshot(&mut self, now: Now, since: Now, upgrade: &CacheUpgrade, plan: &mut Plan, out: &mut Step) {
+    fn save_snapshot(&mut self, now: Now, since: Now, upgrade: &CacheUpgrade, plan: &mut Plan<'_>, out: &mut Step) {
         match self.caching.upgrade.snapshot.clone() {
             Some(Ok(())) => enter(upgrade, CacheUpgradePhase::UpdatingActive, plan, |upgrade| {
                 upgrade.snapshot_at = Some(now.wall);
@@ -98,7 +98,7 @@ impl Group {
         }
     }
 
-    fn update_active(&mut self, now: Now, upgrade: &CacheUpgrade, plan: &mut Plan, out: &mut Step) {
+    fn update_active(&mut self, now: Now, upgrade: &CacheUpgrade, plan: &mut Plan<'_>, out: &mut Step) {
         if self.runs_image(&upgrade.active, &upgrade.to) {
             return enter(upgrade, CacheUpgradePhase::WaitingForActiveRestore, plan, |_| {});
         }
@@ -106,7 +106,7 @@ impl Group {
     }
 
     /// Restored: it answers as a master, reads nothing any more, and has something if the others have.
-    fn await_restore(&mut self, upgrade: &CacheUpgrade, plan: &mut Plan) {
+    fn await_restore(&mut self, upgrade: &CacheUpgrade, plan: &mut Plan<'_>) {
         let active = &upgrade.active;
         let read = self.cache_facts(active).is_some_and(|facts| !facts.loading);
         if read && self.cache_is_master(active) && !self.active_cache_is_blank(active) {
@@ -121,7 +121,7 @@ impl Group {
         since: Now,
         cache: &CacheKept,
         upgrade: &CacheUpgrade,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
         out: &mut Step,
     ) {
         let written = self.spec.cache.as_ref().is_some_and(|spec| spec.image == upgrade.to);
@@ -172,14 +172,19 @@ pub(super) fn told(upgrade: &CacheUpgrade) -> Notice {
     Notice::Cache(CacheNotice::UpgradeChanged { phase: upgrade.phase, message: upgrade.message.clone() })
 }
 
-fn enter(upgrade: &CacheUpgrade, phase: CacheUpgradePhase, plan: &mut Plan, change: impl FnOnce(&mut CacheUpgrade)) {
+fn enter(
+    upgrade: &CacheUpgrade,
+    phase: CacheUpgradePhase,
+    plan: &mut Plan<'_>,
+    change: impl FnOnce(&mut CacheUpgrade),
+) {
     let mut next = CacheUpgrade { phase, ..upgrade.clone() };
     change(&mut next);
     plan.say(told(&next));
     cache_of(plan).upgrade = Some(next);
 }
 
-fn fail(now: Now, upgrade: &CacheUpgrade, because: &str, plan: &mut Plan) {
+fn fail(now: Now, upgrade: &CacheUpgrade, because: &str, plan: &mut Plan<'_>) {
     enter(upgrade, CacheUpgradePhase::Failed, plan, |upgrade| {
         upgrade.completed = Some(now.wall);
         because.clone_into(&mut upgrade.message);

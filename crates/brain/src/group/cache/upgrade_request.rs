@@ -12,12 +12,12 @@ use crate::group::{Notice, Step};
 use crate::time::Now;
 
 impl Group {
-    pub(super) fn heed_cache_upgrade(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
+    pub(super) fn heed_cache_upgrade(&mut self, now: Now, plan: &mut Plan<'_>, out: &mut Step) {
         let Some(request) = self.seen.requests.cache_upgrade.clone() else {
             self.caching.upgrade.dealt_with = None;
             return;
         };
-        let kept = plan.kept.clone();
+        let kept = plan.kept;
         let running = kept.cache.as_ref().and_then(|cache| cache.upgrade.as_ref()).filter(|run| run.phase.is_active());
         let ours = running.is_some_and(|run| request.wish.as_ref() == Ok(&run.to));
         if ours || self.caching.upgrade.dealt_with.as_ref() == Some(&request.text) {
@@ -27,7 +27,7 @@ impl Group {
         if self.spec.cache.is_some() && !self.all_caches_polled() {
             return;
         }
-        match request.wish.clone().and_then(|image| self.check_upgrade(now, &kept, running, image)) {
+        match request.wish.clone().and_then(|image| self.check_upgrade(now, kept, running, image)) {
             Ok(upgrade) => {
                 plan.say(told(&upgrade));
                 cache_of(plan).upgrade = Some(upgrade);

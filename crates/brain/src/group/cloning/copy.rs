@@ -18,7 +18,7 @@ use crate::site::State;
 use crate::time::Now;
 
 impl Group {
-    pub(super) fn copy(&mut self, now: Now, site: &Site, clone: &CloneKept, plan: &mut Plan, out: &mut Step) {
+    pub(super) fn copy(&mut self, now: Now, site: &Site, clone: &CloneKept, plan: &mut Plan<'_>, out: &mut Step) {
         let attempt = (site.clone(), clone.attempts);
         let ended = self.cloning.ended.as_ref().filter(|(of, _)| *of == attempt).map(|(_, ended)| ended.clone());
         if let Some(ended) = ended {
@@ -37,7 +37,15 @@ impl Group {
         }
     }
 
-    fn copy_ended(&mut self, now: Now, site: &Site, clone: &CloneKept, ended: &Ended, plan: &mut Plan, out: &mut Step) {
+    fn copy_ended(
+        &mut self,
+        now: Now,
+        site: &Site,
+        clone: &CloneKept,
+        ended: &Ended,
+        plan: &mut Plan<'_>,
+        out: &mut Step,
+    ) {
         match ended {
             Ended::Copied => go_to(plan, site, clone, ClonePhase::SetupReplication, "the copy is complete"),
             Ended::Failed(why) => self.attempt_failed(now, site, clone, why, plan, out),
@@ -49,10 +57,10 @@ impl Group {
     }
 
     /// Everything is looked at once more, at the moment of beginning.
-    fn begin_copy(&mut self, now: Now, site: &Site, clone: &CloneKept, plan: &mut Plan, out: &mut Step) {
-        let kept = plan.kept.clone();
+    fn begin_copy(&mut self, now: Now, site: &Site, clone: &CloneKept, plan: &mut Plan<'_>, out: &mut Step) {
+        let kept = plan.kept;
         let age = self.phase_age(now, site, clone);
-        let footing = match self.footing(now, &kept) {
+        let footing = match self.footing(now, kept) {
             Ok(footing) => footing,
             Err(why) => return self.wait_with_clone(now, site, clone, &why.to_string(), plan),
         };
@@ -95,9 +103,9 @@ impl Group {
         now: Now,
         site: &Site,
         clone: &CloneKept,
-        footing: &Footing,
+        footing: &Footing<'_>,
         facts: &Facts,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
         out: &mut Step,
     ) {
         if facts.data.is_some() {
@@ -114,7 +122,7 @@ impl Group {
         self.order_copy(now, site, clone, footing, out);
     }
 
-    fn order_copy(&mut self, now: Now, site: &Site, clone: &CloneKept, footing: &Footing, out: &mut Step) {
+    fn order_copy(&mut self, now: Now, site: &Site, clone: &CloneKept, footing: &Footing<'_>, out: &mut Step) {
         let donor = footing.primary.site.clone();
         // What was written since is not what anybody agreed to lose; what was received may be applied meanwhile.
         let data = self.seen.site(site).and_then(|seen| seen.facts.as_ref()?.data.as_ref());

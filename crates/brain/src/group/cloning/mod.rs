@@ -58,18 +58,18 @@ enum Ended {
 }
 
 impl Group {
-    pub(super) fn fill_empty_sites(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
-        let kept = plan.kept.clone();
+    pub(super) fn fill_empty_sites(&mut self, now: Now, plan: &mut Plan<'_>, out: &mut Step) {
+        let kept = plan.kept;
         if let Some(site) = kept.cloning().cloned() {
             return self.go_on_with_clone(now, &site, plan, out);
         }
         // Attempts are counted anew some day: what is remembered of one is not about another of the same number.
         (self.cloning.began, self.cloning.ended, self.cloning.phase) = (None, None, None);
         self.tend_failed_clones(now, plan);
-        if plan.next().cloning().is_some() || updates(&kept) {
+        if plan.next().cloning().is_some() || updates(kept) {
             return;
         }
-        match self.footing(now, &kept) {
+        match self.footing(now, kept) {
             Ok(footing) => self.start_a_clone(now, &footing, plan),
             Err(Hindrance::NoAccount) => self.tell_account_missing(plan),
             Err(_) => {}
@@ -90,7 +90,7 @@ impl Group {
         self.cloning.ended = Some((attempt, ended));
     }
 
-    fn go_on_with_clone(&mut self, now: Now, site: &Site, plan: &mut Plan, out: &mut Step) {
+    fn go_on_with_clone(&mut self, now: Now, site: &Site, plan: &mut Plan<'_>, out: &mut Step) {
         let Some(clone) = plan.kept.site(site).clone else { return };
         if self.spec.site(site).is_none() {
             // The site is not declared any more, and nobody waits for it.
@@ -105,10 +105,17 @@ impl Group {
     }
 
     /// The first site that is to be filled: candidates before those that are never promoted.
-    fn start_a_clone(&mut self, now: Now, footing: &Footing, plan: &mut Plan) {
-        let mut sites = self.spec.names();
+    fn start_a_clone(&mut self, now: Now, footing: &Footing<'_>, plan: &mut Plan<'_>) {
+        let kept = plan.kept;
+        // Asked in every step: who follows somebody is not empty, and only a clone that was begun goes on there.
+        let follows = |site: &Site| {
+            let facts = self.seen.site(site).and_then(|seen| seen.facts.as_ref());
+            facts.is_some_and(|facts| facts.replica.is_some())
+        };
+        let begun = |site: &Site| kept.look(site).clone.as_ref().is_some_and(CloneKept::holds_the_site);
+        let names = self.spec.sites.iter().map(|spec| &spec.site);
+        let mut sites: Vec<Site> = names.filter(|site| begun(site) || !follows(site)).cloned().collect();
         sites.sort_by_key(|site| !self.spec.is_candidate(site));
-        let kept = plan.kept.clone();
         for site in sites {
             let was = kept.look(&site);
             if !self.may_receive(footing, &site) || !self.is_due(now, &site, was.clone.as_ref()) {
@@ -118,7 +125,7 @@ impl Group {
             let again = was.clone.as_ref().filter(|clone| clone.holds_the_site()).map(|clone| clone.source);
             let source = match again {
                 Some(source) => Some(source),
-                None => self.is_to_be_filled(now, footing, &site, was).then(|| filling(&kept)),
+                None => self.is_to_be_filled(now, footing, &site, was).then(|| filling(kept)),
             };
             if let Some(source) = source {
                 return begin_clone(plan, &site, source, attempts);
@@ -127,7 +134,7 @@ impl Group {
     }
 
     /// Whether an automatic clone may overwrite the site: it is empty by a comparison, and nothing else is known of it.
-    fn is_to_be_filled(&mut self, now: Now, footing: &Footing, site: &Site, was: &SiteKept) -> bool {
+    fn is_to_be_filled(&mut self, now: Now, footing: &Footing<'_>, site: &Site, was: &SiteKept) -> bool {
         let Some(facts) = self.closed_facts(site, footing.tenure) else { return false };
         if facts.replica.is_some() || was.recovery != Recovery::None || !was.divergent.is_empty() {
             return false;
@@ -137,7 +144,7 @@ impl Group {
 
     /// Whether a clone may be made into the site, as far as its fence goes: it is closed, by its own word too, and it is
     /// not the one that has or had authority.
-    pub(super) fn may_receive(&self, footing: &Footing, site: &Site) -> bool {
+    pub(super) fn may_receive(&self, footing: &Footing<'_>, site: &Site) -> bool {
         let Some(kept) = self.kept() else { return false };
         let lease = self.lease(kept.record.as_ref());
         let says_open = self
@@ -152,8 +159,8 @@ impl Group {
     }
 
     /// Without an account an empty site stays empty; people are told at once.
-    fn tell_account_missing(&self, plan: &mut Plan) {
-        let kept = plan.kept.clone();
+    fn tell_account_missing(&self, plan: &mut Plan<'_>) {
+        let kept = plan.kept;
         let Some(seat) = kept.record.as_ref().and_then(|record| record.seat.as_ref()) else { return };
         let Some(primary) = self.seen.site(&seat.site).and_then(|seen| seen.executed()) else { return };
         for site in self.spec.names().into_iter().filter(|site| *site != seat.site) {
@@ -161,7 +168,7 @@ impl Group {
             let facts = self.seen.site(&site).filter(|seen| seen.watch.state.is_reachable());
             let empty = facts.and_then(|seen| seen.facts.as_ref()).is_some_and(|facts| is_empty_site(facts, primary));
             if empty && was.clone.is_none() && was.recovery == Recovery::None {
-                let clone = new_clone(filling(&kept), 1);
+                let clone = new_clone(filling(kept), 1);
                 fail(plan, &site, &clone, &Hindrance::NoAccount.to_string(), None);
             }
         }
@@ -190,13 +197,13 @@ fn new_clone(source: CloneSource, attempts: u32) -> CloneKept {
 }
 
 /// To be stored: a clone begins. The next step, when that is stored, does it.
-pub(super) fn begin_clone(plan: &mut Plan, site: &Site, source: CloneSource, attempts: u32) {
+pub(super) fn begin_clone(plan: &mut Plan<'_>, site: &Site, source: CloneSource, attempts: u32) {
     change(plan, site, new_clone(source, attempts));
 }
 
 /// To be stored: the site gets authority, so its copy has nobody to follow. It goes with the grant: from there on the site
 /// writes what is its own, and a clone that goes on would overwrite that one day.
-pub(super) fn finish_copy(plan: &mut Plan, site: &Site) {
+pub(super) fn finish_copy(plan: &mut Plan<'_>, site: &Site) {
     let clone = plan.kept.site(site).clone.filter(|clone| clone.phase == ClonePhase::SetupReplication);
     if let Some(clone) = clone {
         note(plan, site, Recovery::None, GtidSet::new());
@@ -205,7 +212,7 @@ pub(super) fn finish_copy(plan: &mut Plan, site: &Site) {
 }
 
 /// To be stored: the attempt failed, and what follows.
-fn fail(plan: &mut Plan, site: &Site, clone: &CloneKept, why: &str, next: Option<Millis>) {
+fn fail(plan: &mut Plan<'_>, site: &Site, clone: &CloneKept, why: &str, next: Option<Millis>) {
     let on = match (next, clone.source) {
         (Some(pause), _) => format!("next attempt in {} s", pause.0 / 1000),
         (None, CloneSource::Reclone) => "its data may be incomplete: ask for the reclone again".to_owned(),
@@ -218,12 +225,12 @@ fn fail(plan: &mut Plan, site: &Site, clone: &CloneKept, why: &str, next: Option
 }
 
 /// To be stored: the clone goes on.
-fn go_to(plan: &mut Plan, site: &Site, clone: &CloneKept, phase: ClonePhase, message: &str) {
+fn go_to(plan: &mut Plan<'_>, site: &Site, clone: &CloneKept, phase: ClonePhase, message: &str) {
     let message = format!("{}: {message}", title(clone.source));
     change(plan, site, CloneKept { phase, message, ..clone.clone() });
 }
 
-fn change(plan: &mut Plan, site: &Site, clone: CloneKept) {
+fn change(plan: &mut Plan<'_>, site: &Site, clone: CloneKept) {
     let (phase, source, message) = (clone.phase, clone.source, clone.message.clone());
     if plan.kept.site(site).clone.as_ref() != Some(&clone) {
         plan.change().site_mut(site).clone = Some(clone);

@@ -18,7 +18,7 @@ impl Group {
         site: &Site,
         clone: &CloneKept,
         why: &str,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
         out: &mut Step,
     ) {
         if self.request_is_gone(now, site, clone, out) {
@@ -28,7 +28,7 @@ impl Group {
     }
 
     /// Nothing can be done for the clone now; people see why, and its time does not run.
-    pub(super) fn wait_with_clone(&mut self, now: Now, site: &Site, clone: &CloneKept, why: &str, plan: &mut Plan) {
+    pub(super) fn wait_with_clone(&mut self, now: Now, site: &Site, clone: &CloneKept, why: &str, plan: &mut Plan<'_>) {
         if let Some((_, _, since)) = &mut self.cloning.phase {
             *since = now.boot;
         }
@@ -39,7 +39,7 @@ impl Group {
     }
 
     /// Nothing stands in the way any more; people see that, too.
-    pub(super) fn waits_no_more(site: &Site, clone: &CloneKept, plan: &mut Plan) {
+    pub(super) fn waits_no_more(site: &Site, clone: &CloneKept, plan: &mut Plan<'_>) {
         if clone.message.starts_with(&format!("{}: waits: ", title(clone.source))) {
             let message = format!("{}: attempt {} of {ATTEMPTS}", title(clone.source), clone.attempts);
             plan.change().site_mut(site).clone = Some(CloneKept { message, ..clone.clone() });
@@ -76,8 +76,8 @@ impl Group {
     }
 
     /// Failed attempts are timed, forgotten when something has changed, and over when the site follows all the same.
-    pub(super) fn tend_failed_clones(&mut self, now: Now, plan: &mut Plan) {
-        let kept = plan.kept.clone();
+    pub(super) fn tend_failed_clones(&mut self, now: Now, plan: &mut Plan<'_>) {
+        let kept = plan.kept;
         let failed: Vec<(&Site, &CloneKept)> = kept
             .sites
             .iter()
@@ -109,7 +109,7 @@ impl Group {
             if forgive {
                 self.cloning.refused.remove(site);
                 plan.change().site_mut(site).clone = None;
-            } else if self.is_replicating(&kept, site) {
+            } else if self.is_replicating(kept, site) {
                 go_to(plan, site, clone, ClonePhase::Done, "it follows the primary");
             }
         }

@@ -13,10 +13,10 @@ use crate::time::Now;
 use bloodraven_gtid::GtidSet;
 
 impl Group {
-    pub(super) fn set_up(&mut self, now: Now, site: &Site, clone: &CloneKept, plan: &mut Plan, out: &mut Step) {
-        let kept = plan.kept.clone();
+    pub(super) fn set_up(&mut self, now: Now, site: &Site, clone: &CloneKept, plan: &mut Plan<'_>, out: &mut Step) {
+        let kept = plan.kept;
         let age = self.phase_age(now, site, clone);
-        let footing = match self.footing(now, &kept) {
+        let footing = match self.footing(now, kept) {
             Ok(footing) => footing,
             Err(why) => return self.wait_with_clone(now, site, clone, &why.to_string(), plan),
         };
@@ -43,9 +43,9 @@ impl Group {
         now: Now,
         site: &Site,
         clone: &CloneKept,
-        footing: &Footing,
+        footing: &Footing<'_>,
         facts: &Facts,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
         out: &mut Step,
     ) {
         // One that follows another source changes with every poll: it stands still before it is compared.

@@ -149,7 +149,7 @@ impl Rehearsal {
     /// The site that is confirmed to write.
     pub(crate) fn writer(&self) -> Option<Site> {
         let kept = self.group.kept()?;
-        self.group.serving(&kept).map(|member| member.site)
+        self.group.serving(&kept).map(|member| member.site.clone())
     }
 
     pub(super) fn nobody(&self) -> Ending {

@@ -23,7 +23,7 @@ impl Group {
         now: Now,
         record: &Record,
         planned: &Planned,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
         out: &mut Step,
     ) {
         if !Self::is_ours(record, planned) {
@@ -53,7 +53,7 @@ impl Group {
         now: Now,
         record: &Record,
         planned: &Planned,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
         _: &mut Step,
     ) {
         if !Self::is_ours(record, planned) {
@@ -64,7 +64,7 @@ impl Group {
         if reason == Some(PlannedReason::CachePromotionFailed) {
             return go_on_without_cache(spec.fail_on_timeout, reason, planned, plan);
         }
-        let kept = plan.kept.clone();
+        let kept = plan.kept;
         let promoting = kept.cache.as_ref().and_then(|cache| cache.promoting.as_ref());
         if active_site(plan).as_ref() == Some(&planned.target) && promoting.is_none() {
             return plan.enter(PlannedPhase::Promoting, |_| {});
@@ -86,7 +86,7 @@ impl Group {
     }
 
     /// The source's offset, once nobody writes any more. Without it nothing is claimed, and nothing waited for.
-    fn capture_offset(&mut self, now: Now, source: Option<&Site>, plan: &mut Plan, out: &mut Step) {
+    fn capture_offset(&mut self, now: Now, source: Option<&Site>, plan: &mut Plan<'_>, out: &mut Step) {
         let answer = source.and_then(|source| self.offset_answer(source));
         let silent = source.is_none_or(|source| self.cache_is_silent(source));
         match (answer, source) {
@@ -107,7 +107,7 @@ impl Group {
         source: Option<&Site>,
         planned: &Planned,
         captured: u64,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
         out: &mut Step,
     ) {
         let target = &planned.target;
@@ -126,7 +126,7 @@ impl Group {
     }
 }
 
-fn cache_sync_timed_out(fails: bool, wait: Millis, planned: &Planned, plan: &mut Plan) {
+fn cache_sync_timed_out(fails: bool, wait: Millis, planned: &Planned, plan: &mut Plan<'_>) {
     let reason = PlannedReason::CacheSyncTimeout;
     let message = format!("the target's cache did not catch up within {} s", wait.0 / 1000);
     plan.say(Notice::Cache(CacheNotice::SyncTimeout { site: planned.target.clone() }));
@@ -143,7 +143,7 @@ fn cache_sync_timed_out(fails: bool, wait: Millis, planned: &Planned, plan: &mut
     }
 }
 
-fn go_on_without_cache(fails: bool, reason: Option<PlannedReason>, planned: &Planned, plan: &mut Plan) {
+fn go_on_without_cache(fails: bool, reason: Option<PlannedReason>, planned: &Planned, plan: &mut Plan<'_>) {
     let because = planned.cache.as_ref().map(|cache| cache.message.clone()).unwrap_or_default();
     match reason.filter(|_| fails) {
         Some(reason) => {
@@ -154,7 +154,7 @@ fn go_on_without_cache(fails: bool, reason: Option<PlannedReason>, planned: &Pla
 }
 
 /// It was turned off meanwhile.
-fn skip_cache(plan: &mut Plan) {
+fn skip_cache(plan: &mut Plan<'_>) {
     plan.enter(PlannedPhase::Promoting, |planned| {
         planned.cache.get_or_insert_default().method = PromotionMethod::Skipped;
     });
@@ -167,14 +167,14 @@ fn capture_failed(cache: &mut PlannedCache, because: &str) {
 }
 
 /// Changes what is stored of the cache's part, without another phase.
-fn note(plan: &mut Plan, change: impl FnOnce(&mut PlannedCache)) {
+fn note(plan: &mut Plan<'_>, change: impl FnOnce(&mut PlannedCache)) {
     if let Some(planned) = &mut plan.change().planned {
         change(planned.cache.get_or_insert_default());
     }
 }
 
 /// It was never begun, or is given up.
-fn not_promoted(because: &str, planned: &Planned, plan: &mut Plan) {
+fn not_promoted(because: &str, planned: &Planned, plan: &mut Plan<'_>) {
     let (site, told) = (planned.target.clone(), because.to_owned());
     plan.say(Notice::Cache(CacheNotice::PromotionFailed { site, because: told }));
     if let Some(cache) = &mut plan.change().cache {
@@ -188,6 +188,6 @@ fn not_promoted(because: &str, planned: &Planned, plan: &mut Plan) {
 }
 
 /// The site whose cache takes writes, as stored.
-fn active_site(plan: &Plan) -> Option<Site> {
+fn active_site(plan: &Plan<'_>) -> Option<Site> {
     plan.kept.cache.as_ref().and_then(|cache| cache.active.clone())
 }

@@ -105,8 +105,7 @@ impl Group {
         if kept.site(target).recovery != Recovery::None {
             return unhealthy(format!("{target} is being recovered"));
         }
-        let present =
-            self.present(record.settings.lease_timeout, target).map(|instance| Member::new(target, &instance));
+        let present = self.present(record.settings.lease_timeout, target).map(|instance| Member::new(target, instance));
         if !present.is_some_and(|member| record.voters.contains(&member)) {
             return unhealthy(format!("{target}'s sidecar is silent, or not taken in yet"));
         }

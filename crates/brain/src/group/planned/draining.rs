@@ -16,7 +16,14 @@ const FENCE_BOUND: Millis = Millis::from_secs(5);
 const PASS: Millis = Millis::from_secs(1);
 
 impl Group {
-    pub(super) fn draining(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan, out: &mut Step) {
+    pub(super) fn draining(
+        &mut self,
+        now: Now,
+        record: &Record,
+        planned: &Planned,
+        plan: &mut Plan<'_>,
+        out: &mut Step,
+    ) {
         if Self::is_granted_to_target(record, planned) {
             return plan.enter(PlannedPhase::Promoting, |_| {});
         }
@@ -33,7 +40,7 @@ impl Group {
 
     /// The acknowledgement of the revocation is the proof, and carries the set read after the fence. What follows from it
     /// begins while it is being stored: neither a session's end nor a wait decides anything.
-    fn await_fence(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan, out: &mut Step) {
+    fn await_fence(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan<'_>, out: &mut Step) {
         let Some(source) = Self::source_of(record).cloned() else { return };
         let fenced = self.seen.evidence.acknowledged_fenced(record, &source);
         let executed = self.seen.evidence.heard.get(&source).and_then(|heard| heard.gtid.clone()).filter(|_| fenced);
@@ -54,7 +61,7 @@ impl Group {
     }
 
     /// At once, then every second, until nobody is left or the time is over; it goes on either way.
-    fn end_sessions(&mut self, now: Now, planned: &Planned, lost: bool, plan: &mut Plan, out: &mut Step) {
+    fn end_sessions(&mut self, now: Now, planned: &Planned, lost: bool, plan: &mut Plan<'_>, out: &mut Step) {
         let left = self.planning.sessions.and_then(|(_, left)| left);
         let over = planned.drain_started.is_none_or(|began| self.ages.passed(began, planned.drain_timeout, now));
         if left == Some(0) || over || lost {

@@ -15,7 +15,7 @@ impl Group {
         now: Now,
         record: &Record,
         planned: &Planned,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
         out: &mut Step,
     ) {
         if Self::is_granted_to_target(record, planned) {

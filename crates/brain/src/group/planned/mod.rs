@@ -43,9 +43,9 @@ pub(super) struct Memory {
 }
 
 impl Group {
-    pub(super) fn go_on_with_the_plan(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
+    pub(super) fn go_on_with_the_plan(&mut self, now: Now, plan: &mut Plan<'_>, out: &mut Step) {
         self.heed_planned_request(now, plan, out);
-        let kept = plan.kept.clone();
+        let kept = plan.kept;
         let Some(planned) = kept.planned.as_ref().filter(|planned| !planned.phase.is_terminal()) else {
             self.planning.phase = None;
             self.planning.rolling_back = None;
@@ -64,7 +64,7 @@ impl Group {
         }
     }
 
-    fn one_phase(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan, out: &mut Step) {
+    fn one_phase(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan<'_>, out: &mut Step) {
         if self.planning.phase.is_none_or(|(phase, _)| phase != planned.phase) {
             self.planning.phase = Some((planned.phase, now.boot));
             self.planning.sessions = None;
@@ -129,7 +129,7 @@ impl Group {
     }
 }
 
-impl Plan {
+impl Plan<'_> {
     /// The run's next phase.
     pub(super) fn enter(&mut self, phase: PlannedPhase, change: impl FnOnce(&mut Planned)) {
         let Some(mut planned) = self.next().planned.clone() else { return };

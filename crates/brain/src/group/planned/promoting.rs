@@ -16,7 +16,14 @@ use std::collections::BTreeMap;
 const BUDGET: Millis = Millis::from_secs(120);
 
 impl Group {
-    pub(super) fn promoting(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan, out: &mut Step) {
+    pub(super) fn promoting(
+        &mut self,
+        now: Now,
+        record: &Record,
+        planned: &Planned,
+        plan: &mut Plan<'_>,
+        out: &mut Step,
+    ) {
         let at_target = record.seat.as_ref().is_some_and(|seat| seat.site == planned.target);
         match record.phase {
             Phase::Stable if at_target => Self::promoted(now, planned, plan),
@@ -34,7 +41,7 @@ impl Group {
         }
     }
 
-    fn promote(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan, out: &mut Step) {
+    fn promote(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan<'_>, out: &mut Step) {
         let lost = self.source_lost(record, &planned.source);
         // A reading from before this run may be of a server that was replaced since.
         let since = record.revoked_at.unwrap_or(record.epoch);
@@ -49,7 +56,7 @@ impl Group {
             return give_up_target(now, lost, PlannedReason::TargetUnhealthy, message, plan);
         }
         let present = self.present(record.settings.lease_timeout, &planned.target);
-        let target = present.map(|instance| Member::new(&planned.target, &instance));
+        let target = present.map(|instance| Member::new(&planned.target, instance));
         let listed = target.filter(|member| record.voters.contains(member));
         if self.give_up_silent_target(now, lost, planned, plan) {
             return;
@@ -68,7 +75,7 @@ impl Group {
     }
 
     /// The target does not answer, or takes too long. Returns whether it was given up.
-    fn give_up_silent_target(&mut self, now: Now, lost: bool, planned: &Planned, plan: &mut Plan) -> bool {
+    fn give_up_silent_target(&mut self, now: Now, lost: bool, planned: &Planned, plan: &mut Plan<'_>) -> bool {
         let unreachable = self.seen.site(&planned.target).is_none_or(|seen| seen.watch.state == State::Unreachable);
         let gone = unreachable || now.boot >= self.phase_since(now) + BUDGET;
         if gone {
@@ -78,7 +85,7 @@ impl Group {
         gone
     }
 
-    fn promoted(now: Now, planned: &Planned, plan: &mut Plan) {
+    fn promoted(now: Now, planned: &Planned, plan: &mut Plan<'_>) {
         let target_gtid = plan.kept.promotion.clone();
         let lost = match (&planned.source_gtid, &target_gtid) {
             (Some(source), Some(target)) => u64::try_from(source.subtract(target).count()).ok(),
@@ -95,14 +102,14 @@ impl Group {
     }
 
     /// Labels and the name follow the record; the run is over when the target is seen to serve.
-    pub(super) fn resuming(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan) {
+    pub(super) fn resuming(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan<'_>) {
         let there = record.seat.as_ref().is_some_and(|seat| seat.site == planned.target);
-        let kept = plan.kept.clone();
+        let kept = plan.kept;
         let lives = record.seat.as_ref().is_some_and(|seat| {
             let reachable = self.seen.site(&seat.site).is_some_and(|seen| seen.watch.state != State::Unreachable);
             reachable && self.speaks_for(record, seat)
         });
-        if there && lives && self.serving(&kept).is_none() && now.boot < self.phase_since(now) + BUDGET {
+        if there && lives && self.serving(kept).is_none() && now.boot < self.phase_since(now) + BUDGET {
             return;
         }
         let lost = planned.transactions_lost.map_or_else(|| "an unknown number of".to_owned(), |lost| lost.to_string());
@@ -116,7 +123,7 @@ impl Group {
 }
 
 /// Authority goes back to the source while it lives; else the emergency path goes on at once.
-fn give_up_target(now: Now, lost: bool, reason: PlannedReason, message: &str, plan: &mut Plan) {
+fn give_up_target(now: Now, lost: bool, reason: PlannedReason, message: &str, plan: &mut Plan<'_>) {
     if lost {
         plan.fail(now, PlannedReason::SourceCrashed, message);
     } else {

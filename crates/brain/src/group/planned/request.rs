@@ -17,7 +17,7 @@ use crate::time::{Millis, Now, Wall};
 const REMOVAL_BOUND: Millis = Millis::from_secs(10);
 
 impl Group {
-    pub(super) fn heed_planned_request(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
+    pub(super) fn heed_planned_request(&mut self, now: Now, plan: &mut Plan<'_>, out: &mut Step) {
         let Some(request) = self.seen.requests.planned.clone() else {
             (self.planning.dealt_with, self.planning.rejecting) = (None, None);
             return;
@@ -26,7 +26,7 @@ impl Group {
             return remove(&request.text, out);
         }
         self.planning.dealt_with = None;
-        let kept = plan.kept.clone();
+        let kept = plan.kept;
         // Rejected, and that is stored: now it may go. One whose end could not be stored is looked at again.
         let rejecting = self.planning.rejecting.take();
         if rejecting.is_some_and(|(text, planned)| text == request.text && kept.planned.as_ref() == Some(&*planned)) {
@@ -38,11 +38,11 @@ impl Group {
             Some(planned) if is_of(&request, planned) => {}
             Some(planned) if planned.phase.is_active() => self.reject_beside(&request, out),
             // A deferred run whose request was replaced by another one.
-            Some(_) | None => self.take_request(now, &kept, &request, plan),
+            Some(_) | None => self.take_request(now, kept, &request, plan),
         }
     }
 
-    fn take_request(&mut self, now: Now, kept: &Kept, request: &Request<PlannedWish>, plan: &mut Plan) {
+    fn take_request(&mut self, now: Now, kept: &Kept, request: &Request<PlannedWish>, plan: &mut Plan<'_>) {
         let wish = match &request.wish {
             Ok(wish) => wish,
             Err(message) => {
@@ -91,7 +91,7 @@ impl Group {
         wish: &PlannedWish,
         phase: PlannedPhase,
         retry_after: Option<Wall>,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
     ) {
         let deferred = retry_after.is_some();
         let request_id = wish.id.clone().unwrap_or_else(|| format!("{}-{}", wish.site, now.wall.0));
@@ -135,12 +135,12 @@ impl Group {
     }
 
     /// The hand-over of an ordered update: the same run, begun without a request.
-    pub(in super::super) fn plan_hand_over(&mut self, now: Now, target: &Site, plan: &mut Plan) {
-        let kept = plan.kept.clone();
+    pub(in super::super) fn plan_hand_over(&mut self, now: Now, target: &Site, plan: &mut Plan<'_>) {
+        let kept = plan.kept;
         let id = format!("update-{}-{}", target, now.wall.0);
         let planned = Planned {
             phase: PlannedPhase::Validating,
-            ..self.new_plan(now, &kept, id, target.clone(), Origin::OrderedUpdate)
+            ..self.new_plan(now, kept, id, target.clone(), Origin::OrderedUpdate)
         };
         plan.say(told(&planned));
         plan.change().planned = Some(planned);
@@ -153,7 +153,7 @@ impl Group {
         request: &Request<PlannedWish>,
         target: Site,
         (reason, message): (PlannedReason, String),
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
     ) {
         let id = request.wish.as_ref().ok().and_then(|wish| wish.id.clone());
         let planned = Planned {
@@ -178,12 +178,12 @@ impl Group {
 
     /// Accepted and stored: the request is removed, and seen to be gone, before anything follows. Otherwise it would be
     /// taken for a new one afterwards. One that cannot be removed does not hold anything up for long.
-    pub(super) fn pending(&mut self, now: Now, planned: &Planned, plan: &mut Plan, out: &mut Step) {
-        let kept = plan.kept.clone();
-        if self.still_looks_around(now, &kept, &planned.target) {
+    pub(super) fn pending(&mut self, now: Now, planned: &Planned, plan: &mut Plan<'_>, out: &mut Step) {
+        let kept = plan.kept;
+        if self.still_looks_around(now, kept, &planned.target) {
             return;
         }
-        if let Err((reason, message)) = self.check_source(&kept, planned) {
+        if let Err((reason, message)) = self.check_source(kept, planned) {
             // Its request is dealt with, and must not be taken for another one.
             self.planning.dealt_with = self.seen.requests.planned.as_ref().map(|request| request.text.clone());
             return plan.fail(now, reason, &message);
@@ -199,20 +199,20 @@ impl Group {
     }
 
     /// All checks once more, then the source is revoked.
-    pub(super) fn validating(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan) {
+    pub(super) fn validating(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan<'_>) {
         if Self::is_ours(record, planned) {
             // The revocation was stored, the phase was not.
             return plan.enter(PlannedPhase::Draining, |_| {});
         }
-        let kept = plan.kept.clone();
-        if self.still_looks_around(now, &kept, &planned.target) {
+        let kept = plan.kept;
+        if self.still_looks_around(now, kept, &planned.target) {
             return;
         }
         let by_update = planned.origin == Origin::OrderedUpdate;
         let checked = self
-            .check_quiet(now, &kept, by_update)
-            .and_then(|()| self.check_source(&kept, planned))
-            .and_then(|()| self.check_target(now, &kept, &planned.target, planned.max_lag_wait));
+            .check_quiet(now, kept, by_update)
+            .and_then(|()| self.check_source(kept, planned))
+            .and_then(|()| self.check_target(now, kept, &planned.target, planned.max_lag_wait));
         if let Err((reason, message)) = checked {
             return plan.fail(now, reason, &message);
         }
@@ -247,7 +247,7 @@ impl Group {
     }
 
     /// Nothing is held up by a deferred run; it goes on when its time has come and its request still stands.
-    pub(super) fn deferred(&mut self, now: Now, planned: &Planned, plan: &mut Plan) {
+    pub(super) fn deferred(&mut self, now: Now, planned: &Planned, plan: &mut Plan<'_>) {
         let seat = plan.kept.record.as_ref().and_then(|record| record.seat.as_ref());
         if seat.is_some_and(|seat| seat.site == planned.target) {
             return plan.fail(now, PlannedReason::AlreadyActive, "the target became active meanwhile");

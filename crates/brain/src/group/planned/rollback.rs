@@ -11,7 +11,7 @@ use crate::time::{Millis, Now};
 /// Failed is stamped after this long, whether the source is open by then or not; the record is pursued on.
 const STAMP: Millis = Millis::from_secs(10);
 
-impl Plan {
+impl Plan<'_> {
     /// Begins to take the run back: the reason is stored, and it is not over until the source is open again.
     pub(super) fn take_back(&mut self, reason: PlannedReason, message: &str) {
         let Some(mut planned) = self.next().planned.clone() else { return };
@@ -27,10 +27,10 @@ impl Plan {
 }
 
 impl Group {
-    pub(super) fn roll_back(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan) {
+    pub(super) fn roll_back(&mut self, now: Now, record: &Record, planned: &Planned, plan: &mut Plan<'_>) {
         let since = *self.planning.rolling_back.get_or_insert(now.boot);
-        let kept = plan.kept.clone();
-        let open = self.source_is_open(&kept, planned);
+        let kept = plan.kept;
+        let open = self.source_is_open(kept, planned);
         let over = open || now.boot >= since + STAMP || self.source_lost(record, &planned.source);
         if over {
             return plan.enter(PlannedPhase::Failed, |planned| planned.completed = Some(now.wall));

@@ -10,9 +10,9 @@ use crate::time::Now;
 use std::fmt;
 
 /// One confirmed primary, and nothing that keeps sites from being brought back to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::group) struct Footing {
-    pub(in crate::group) primary: Member,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::group) struct Footing<'a> {
+    pub(in crate::group) primary: &'a Member,
     pub(in crate::group) tenure: Epoch,
 }
 
@@ -28,13 +28,13 @@ pub(in crate::group) enum Hindrance {
 
 impl Group {
     /// The one confirmed primary, if sites may be brought back to it now.
-    pub(in crate::group) fn footing(&self, now: Now, kept: &Kept) -> Result<Footing, Hindrance> {
+    pub(in crate::group) fn footing<'a>(&self, now: Now, kept: &'a Kept) -> Result<Footing<'a>, Hindrance> {
         let standing = self.standing(now, kept)?;
         if self.spec.replication_account { Ok(standing) } else { Err(Hindrance::NoAccount) }
     }
 
     /// The one confirmed primary, while nobody else is at work; with or without an account for replication.
-    pub(in crate::group) fn standing(&self, now: Now, kept: &Kept) -> Result<Footing, Hindrance> {
+    pub(in crate::group) fn standing<'a>(&self, now: Now, kept: &'a Kept) -> Result<Footing<'a>, Hindrance> {
         if self.is_paused(now) {
             return Err(Hindrance::Paused);
         }

@@ -55,13 +55,13 @@ struct Remembered {
 /// What the parts of this step agree about.
 struct Scene<'a> {
     now: Now,
-    footing: &'a Footing,
+    footing: &'a Footing<'a>,
 }
 
 impl Group {
-    pub(super) fn recover(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
-        let kept = plan.kept.clone();
-        let Ok(footing) = self.footing(now, &kept) else { return };
+    pub(super) fn recover(&mut self, now: Now, plan: &mut Plan<'_>, out: &mut Step) {
+        let kept = plan.kept;
+        let Ok(footing) = self.footing(now, kept) else { return };
         let scene = Scene { now, footing: &footing };
         // What the primary has is what counts: it has nothing that it lacks, and nothing is to be brought back.
         note(plan, &footing.primary.site, Recovery::None, GtidSet::new());
@@ -73,9 +73,9 @@ impl Group {
         self.read_primary(now, &footing, out);
     }
 
-    fn recover_site(&mut self, scene: &Scene<'_>, site: &Site, plan: &mut Plan, out: &mut Step) {
+    fn recover_site(&mut self, scene: &Scene<'_>, site: &Site, plan: &mut Plan<'_>, out: &mut Step) {
         let Some(facts) = self.closed_facts(site, scene.footing.tenure) else { return };
-        let kept = plan.kept.clone();
+        let kept = plan.kept;
         let was = kept.look(site);
         if let Some(clone) = was.clone.as_ref().filter(|clone| clone.holds_the_site()) {
             // Only another clone brings it back; what it diverges by is told all the same.
@@ -103,7 +103,7 @@ impl Group {
     }
 
     /// Stores what a comparison found, and does nothing else.
-    fn report(&mut self, scene: &Scene<'_>, site: &Site, facts: &Facts, plan: &mut Plan) {
+    fn report(&mut self, scene: &Scene<'_>, site: &Site, facts: &Facts, plan: &mut Plan<'_>) {
         let Some(verdict) = self.finding(scene.now, scene.footing, site, facts) else { return };
         if verdict.is_divergent() {
             block(plan, site, &verdict.missing);
@@ -132,7 +132,7 @@ impl Group {
         site: &Site,
         facts: &Facts,
         was: &SiteKept,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
         out: &mut Step,
     ) {
         let Some(verdict) = self.finding(scene.now, scene.footing, site, facts) else { return };
@@ -149,7 +149,7 @@ impl Group {
     }
 
     /// Attaches a site whose transactions the primary has; once in a while.
-    pub(super) fn attach(&mut self, now: Now, footing: &Footing, site: &Site, verdict: &Verdict, out: &mut Step) {
+    pub(super) fn attach(&mut self, now: Now, footing: &Footing<'_>, site: &Site, verdict: &Verdict, out: &mut Step) {
         let contained_in = Box::new(verdict.primary.clone());
         let task = Task::Attach { source: footing.primary.site.clone(), contained_in };
         self.attempt(now, footing, site, task, out);
@@ -157,7 +157,7 @@ impl Group {
 
     /// Paced for each tenure: a site that was pointed to one primary does not wait before it follows the next, also when
     /// authority went there and back.
-    fn attempt(&mut self, now: Now, footing: &Footing, site: &Site, task: Task, out: &mut Step) {
+    fn attempt(&mut self, now: Now, footing: &Footing<'_>, site: &Site, task: Task, out: &mut Step) {
         let last = self.recovering.sites.get(site).and_then(|known| known.attempt);
         let due = last.is_none_or(|(at, tenure)| tenure != footing.tenure || now.boot >= at + RETRY);
         if due && self.may_change(now, site) && self.begin(now, site, task, out) {
@@ -174,7 +174,7 @@ impl Group {
         facts: &Facts,
         replica: &ReplicaFacts,
         was: &SiteKept,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
         out: &mut Step,
     ) {
         let reported = was.recovery == Recovery::Blocked || !was.divergent.is_empty();
@@ -207,7 +207,7 @@ impl Group {
         facts: &Facts,
         replica: &ReplicaFacts,
         was: &SiteKept,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
         out: &mut Step,
     ) {
         let receives = replica.receiver != Receiver::Stopped;
@@ -258,7 +258,7 @@ pub(super) fn stopped_without_error(replica: &ReplicaFacts) -> bool {
 }
 
 /// To be stored: how a site stands. Returns whether that is not stored yet.
-pub(super) fn note(plan: &mut Plan, site: &Site, recovery: Recovery, divergent: GtidSet) -> bool {
+pub(super) fn note(plan: &mut Plan<'_>, site: &Site, recovery: Recovery, divergent: GtidSet) -> bool {
     let stands_so = |kept: &SiteKept| kept.recovery == recovery && kept.divergent == divergent;
     let stored = stands_so(plan.kept.look(site));
     if !stands_so(plan.next().look(site)) {
@@ -269,14 +269,14 @@ pub(super) fn note(plan: &mut Plan, site: &Site, recovery: Recovery, divergent: 
 }
 
 /// Said when it is stored, once, whichever parts found it.
-pub(super) fn say_once(plan: &mut Plan, notice: Notice) {
+pub(super) fn say_once(plan: &mut Plan<'_>, notice: Notice) {
     if !plan.notices.contains(&notice) {
         plan.say(notice);
     }
 }
 
 /// To be stored: a site has what the primary lacks.
-pub(super) fn block(plan: &mut Plan, site: &Site, missing: &GtidSet) {
+pub(super) fn block(plan: &mut Plan<'_>, site: &Site, missing: &GtidSet) {
     if note(plan, site, Recovery::Blocked, missing.clone()) {
         say_once(plan, Notice::DivergenceFound { site: site.clone(), set: missing.clone() });
     }

@@ -50,7 +50,7 @@ impl Group {
     pub(in crate::group) fn finding(
         &mut self,
         now: Now,
-        footing: &Footing,
+        footing: &Footing<'_>,
         site: &Site,
         facts: &Facts,
     ) -> Option<Verdict> {
@@ -73,7 +73,7 @@ impl Group {
     }
 
     /// Reads the primary for every comparison that waits for it; one reading serves them all.
-    pub(in crate::group) fn read_primary(&mut self, now: Now, footing: &Footing, out: &mut Step) {
+    pub(in crate::group) fn read_primary(&mut self, now: Now, footing: &Footing<'_>, out: &mut Step) {
         let (work, sites) = (&self.work, &mut self.recovering.sites);
         let mut waiting = false;
         for asked in sites.values_mut().filter_map(|known| known.asked.as_mut()) {

@@ -101,17 +101,17 @@ struct Set {
 /// What the parts of this step agree about.
 struct Scene<'a> {
     now: Now,
-    footing: &'a Footing,
+    footing: &'a Footing<'a>,
     version: CredentialsVersion,
     /// How long whoever uses a password may be without the next one.
     spread: Millis,
 }
 
 impl Group {
-    pub(super) fn rotate(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
+    pub(super) fn rotate(&mut self, now: Now, plan: &mut Plan<'_>, out: &mut Step) {
         let Some(Credentials { version, spread }) = self.seen.credentials else { return };
-        let kept = plan.kept.clone();
-        let Ok(footing) = self.standing(now, &kept) else { return };
+        let kept = plan.kept;
+        let Ok(footing) = self.standing(now, kept) else { return };
         let scene = Scene { now, footing: &footing, version, spread };
         for site in self.spec.names() {
             self.ask_logins(&scene, &site, out);
@@ -299,7 +299,7 @@ impl Group {
     }
 
     /// It follows the primary and its applier runs: then the server keeps what it has received.
-    fn applies_from(&self, site: &Site, footing: &Footing) -> bool {
+    fn applies_from(&self, site: &Site, footing: &Footing<'_>) -> bool {
         let facts = self.closed_facts(site, footing.tenure);
         let replica = facts.as_ref().and_then(|facts| facts.replica.as_ref());
         replica.is_some_and(|replica| {

@@ -88,13 +88,13 @@ pub enum Receipts {
 
 impl Group {
     /// Each site's sides, as its place asks for. A holder that is not open yet is somebody else's business.
-    pub(super) fn switch_semi_sync(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
-        let kept = plan.kept.clone();
+    pub(super) fn switch_semi_sync(&mut self, now: Now, plan: &mut Plan<'_>, out: &mut Step) {
+        let kept = plan.kept;
         let Some(record) = kept.record.as_ref().filter(|_| !self.is_paused(now)) else { return };
-        let steady = matches!(self.footing(now, &kept), Ok(_) | Err(Hindrance::NoAccount));
-        let primary = self.serving(&kept).and_then(|primary| self.seen.site(&primary.site)?.facts.clone());
+        let steady = matches!(self.footing(now, kept), Ok(_) | Err(Hindrance::NoAccount));
+        let primary = self.serving(kept).and_then(|primary| self.seen.site(&primary.site)?.facts.clone());
         let source_loaded = primary.is_some_and(|facts| facts.semi_sync.loaded);
-        let copying = self.gives_way_to_a_copy(now, &kept);
+        let copying = self.gives_way_to_a_copy(now, kept);
         for spec in self.spec.sites.clone() {
             let station = station(record, &spec.site);
             let Some(facts) = self.reachable_facts(&spec.site, record.tenure) else { continue };
@@ -144,12 +144,12 @@ impl Group {
     /// Whether a site that could give receipts is being copied, and nobody has given any for so long that the copy would wait
     /// for nothing else; once receipts are not waited for, until it follows.
     fn gives_way_to_a_copy(&self, now: Now, kept: &Kept) -> bool {
-        let primary = self.serving(kept).and_then(|primary| self.seen.site(&primary.site));
+        let primary = || self.serving(kept).and_then(|primary| self.seen.site(&primary.site));
         let off = |seen: &SiteSeen| seen.facts.as_ref().is_some_and(|facts| facts.semi_sync.source.is_none());
         let lonely = |seen: &SiteSeen| seen.lonely_since.is_some_and(|since| now.boot >= since + COPY_WAITS);
         let candidates = kept.sites.iter().filter(|(site, _)| self.spec.is_candidate(site));
         let copied = candidates.filter_map(|(_, kept)| kept.clone.as_ref()).any(|clone| clone.phase.is_active());
-        copied && primary.is_some_and(|seen| off(seen) || lonely(seen))
+        copied && primary().is_some_and(|seen| off(seen) || lonely(seen))
     }
 
     fn reachable_facts(&self, site: &Site, tenure: u64) -> Option<std::sync::Arc<Facts>> {
@@ -174,7 +174,7 @@ impl Group {
     /// Whether commits at the primary have receipts; none: nobody wants any, or there is no primary.
     pub fn receipts(&self, now: Now, kept: &Kept) -> Option<(Site, Receipts)> {
         let Durability::SemiSync { timeout } = self.spec.durability else { return None };
-        let primary = self.serving(kept)?.site;
+        let primary = self.serving(kept)?.site.clone();
         let seen = self.seen.site(&primary)?;
         let semi_sync = seen.facts.as_ref()?.semi_sync;
         let patience = Millis(self.spec.poll_interval.0 * LONELY_POLLS);

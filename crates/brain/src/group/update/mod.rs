@@ -26,16 +26,16 @@ pub(super) struct Memory {}
 const WAIT_BOUND: Millis = Millis::from_secs(600);
 
 impl Group {
-    pub(super) fn roll_sites(&mut self, now: Now, plan: &mut Plan, out: &mut Step) {
-        let kept = plan.kept.clone();
-        let Some(serving) = self.serving(&kept).filter(|_| !self.is_paused(now)) else { return };
+    pub(super) fn roll_sites(&mut self, now: Now, plan: &mut Plan<'_>, out: &mut Step) {
+        let kept = plan.kept;
+        let Some(serving) = self.serving(kept).filter(|_| !self.is_paused(now)) else { return };
         let Some(record) = &kept.record else { return };
         if self.spec.update == UpdateStrategy::Recreate {
-            return self.roll_all(&kept, out);
+            return self.roll_all(kept, out);
         }
         match kept.update.as_ref().filter(|update| update.phase != UpdatePhase::Complete) {
-            None => self.begin_update(now, &kept, &serving, plan),
-            Some(update) => self.go_on_with_update(now, record, update, &serving, plan, out),
+            None => self.begin_update(now, kept, serving, plan),
+            Some(update) => self.go_on_with_update(now, record, update, serving, plan, out),
         }
     }
 
@@ -47,16 +47,15 @@ impl Group {
         }
     }
 
-    fn begin_update(&mut self, now: Now, kept: &Kept, serving: &Member, plan: &mut Plan) {
+    fn begin_update(&mut self, now: Now, kept: &Kept, serving: &Member, plan: &mut Plan<'_>) {
         if kept.planned_active().is_some() || kept.cloning().is_some() {
             return;
         }
         let drifted = self.sites_in(Rollout::Drifted);
         let followers: Vec<&Site> = drifted.iter().filter(|site| **site != serving.site).collect();
         let first = followers.iter().find(|site| self.is_down(site)).or_else(|| {
-            let all_up = self.others_are_well(serving, None);
             let best = followers.iter().find(|site| self.spec.is_candidate(site)).or(followers.first());
-            best.filter(|_| all_up)
+            best.filter(|_| self.others_are_well(serving, None))
         });
         if let Some(site) = first {
             enter_update(now, UpdatePhase::UpdateReplica, Some((*site).clone()), plan);
@@ -73,7 +72,7 @@ impl Group {
         record: &Record,
         update: &Update,
         serving: &Member,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
         out: &mut Step,
     ) {
         let Some(site) = &update.site else { return enter_update(now, UpdatePhase::Complete, None, plan) };
@@ -103,13 +102,13 @@ impl Group {
         site: &Site,
         serving: &Member,
         next: UpdatePhase,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
         out: &mut Step,
     ) {
         if self.rollout(site) != Some(Rollout::Drifted) {
             return enter_update(now, next, Some(site.clone()), plan);
         }
-        let kept = plan.kept.clone();
+        let kept = plan.kept;
         if kept.planned_active().is_some() || kept.cloning().is_some() {
             return;
         }
@@ -133,7 +132,7 @@ impl Group {
         update: &Update,
         site: &Site,
         serving: &Member,
-        plan: &mut Plan,
+        plan: &mut Plan<'_>,
     ) {
         // It is wanted different once more: rolled again, or it would be waited for in vain.
         if self.rollout(site) == Some(Rollout::Drifted) {
@@ -158,7 +157,7 @@ impl Group {
         if self.rollout(site) != Some(Rollout::Current) {
             return Some("is not rolled out".to_owned());
         }
-        let present = self.present(record.settings.lease_timeout, site).map(|instance| Member::new(site, &instance));
+        let present = self.present(record.settings.lease_timeout, site).map(|instance| Member::new(site, instance));
         if !present.is_some_and(|member| record.voters.contains(&member) && self.has_live_pod(&member)) {
             return Some("is not taken in as a voter yet".to_owned());
         }
@@ -175,7 +174,7 @@ impl Group {
         (!caught_up && !nearly).then(|| "has not caught up".to_owned())
     }
 
-    fn after_replica(&mut self, now: Now, site: &Site, serving: &Member, plan: &mut Plan) {
+    fn after_replica(&mut self, now: Now, site: &Site, serving: &Member, plan: &mut Plan<'_>) {
         if self.rollout(&serving.site) == Some(Rollout::Drifted) && self.spec.is_candidate(site) {
             enter_update(now, UpdatePhase::Failover, Some(site.clone()), plan);
         } else {
@@ -184,8 +183,8 @@ impl Group {
     }
 
     /// An internal planned failover to the site that was rolled.
-    fn hand_over(&mut self, now: Now, update: &Update, target: &Site, serving: &Member, plan: &mut Plan) {
-        let kept = plan.kept.clone();
+    fn hand_over(&mut self, now: Now, update: &Update, target: &Site, serving: &Member, plan: &mut Plan<'_>) {
+        let kept = plan.kept;
         let ours = kept
             .planned
             .as_ref()
@@ -205,7 +204,7 @@ impl Group {
                 enter_update(now, UpdatePhase::Complete, None, plan);
             }
             None if kept.planned_active().is_some() || kept.cloning().is_some() => {}
-            None => match self.planned_obstacle(now, &kept, target) {
+            None => match self.planned_obstacle(now, kept, target) {
                 None => self.plan_hand_over(now, target, plan),
                 Some((_, message)) => stand_still(update, Some(format!("no hand-over: {message}")), plan),
             },
@@ -229,7 +228,8 @@ impl Group {
     }
 
     fn sites_in(&self, rollout: Rollout) -> Vec<Site> {
-        self.spec.names().into_iter().filter(|site| self.rollout(site) == Some(rollout)).collect()
+        let names = self.spec.sites.iter().map(|spec| &spec.site);
+        names.filter(|site| self.rollout(site) == Some(rollout)).cloned().collect()
     }
 
     fn is_down(&self, site: &Site) -> bool {
@@ -243,13 +243,13 @@ impl Group {
     }
 }
 
-fn enter_update(now: Now, phase: UpdatePhase, site: Option<Site>, plan: &mut Plan) {
+fn enter_update(now: Now, phase: UpdatePhase, site: Option<Site>, plan: &mut Plan<'_>) {
     plan.say(Notice::UpdateChanged { phase, site: site.clone(), stopped: None });
     plan.change().update = Some(Update { phase, site, since: now.wall, stopped: None });
 }
 
 /// The phase stays; why it stands still is told once, and forgotten when the cause is gone.
-fn stand_still(update: &Update, stopped: Option<String>, plan: &mut Plan) {
+fn stand_still(update: &Update, stopped: Option<String>, plan: &mut Plan<'_>) {
     if update.stopped != stopped {
         plan.say(Notice::UpdateChanged { phase: update.phase, site: update.site.clone(), stopped: stopped.clone() });
         plan.change().update = Some(Update { stopped, ..update.clone() });

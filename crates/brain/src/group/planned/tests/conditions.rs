@@ -87,16 +87,17 @@ fn run_in(phase: PlannedPhase) -> Planned {
 }
 
 /// What one look at the run comes to, and what is commanded.
+#[expect(clippy::needless_pass_by_value, reason = "every row makes its own on the spot")]
 fn look(stage: &mut Rehearsal, kept: Kept) -> (Planned, Step) {
-    let (next, out) = look_at_all(stage, kept);
+    let (next, out) = look_at_all(stage, &kept);
     (next.planned.expect("a run"), out)
 }
 
 /// The same, with all that is to be stored.
-fn look_at_all(stage: &mut Rehearsal, kept: Kept) -> (Kept, Step) {
+fn look_at_all(stage: &mut Rehearsal, kept: &Kept) -> (Kept, Step) {
     let planned = kept.planned.clone().expect("a run");
     let record = kept.record.clone().expect("a record");
-    let mut plan = Plan::new(Arc::new(kept), None);
+    let mut plan = Plan::new(kept, None);
     let mut out = Step::default();
     let since = stage.group.planning.phase.filter(|(phase, _)| *phase == planned.phase);
     stage.group.planning.phase = since.or(Some((planned.phase, stage.now.boot)));

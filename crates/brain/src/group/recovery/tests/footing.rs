@@ -45,7 +45,8 @@ fn the_next_attempt_is_due_after_its_pause_and_not_before() {
     for (ago, tasks) in [(RETRY.0 - 1, 0), (RETRY.0, 1)] {
         let mut bench = bench(vec![("pdx", following(2, "1:1-9", "iad"))]);
         bench.run(10);
-        let footing = bench.group.footing(bench.now, &known(&bench)).expect("one primary");
+        let kept = known(&bench);
+        let footing = bench.group.footing(bench.now, &kept).expect("one primary");
         let last = bench.now.boot - Millis(ago);
         bench.group.recovering.sites.entry(site("pdx")).or_default().attempt = Some((last, footing.tenure));
         let mut out = Step::default();

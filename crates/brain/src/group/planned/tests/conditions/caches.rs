@@ -74,7 +74,7 @@ fn a_cache_that_cannot_take_over_is_given_up_and_people_are_told_why() {
     ];
     for (name, age, change, because) in rows {
         let (mut stage, kept) = run(PromotingCache, age, change);
-        let (next, _) = look_at_all(&mut stage, kept);
+        let (next, _) = look_at_all(&mut stage, &kept);
         let planned = next.planned.expect("a run");
         assert_eq!((planned.phase, planned.reason), (PromotingCache, None), "{name}");
         let part = planned.cache.unwrap_or_default();

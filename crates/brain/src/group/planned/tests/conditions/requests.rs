@@ -9,7 +9,6 @@ use crate::group::input::{PlannedWish, Request};
 use crate::group::kept::{Kept, Origin, Planned, PlannedPhase, PlannedReason};
 use crate::group::planned::tests::site;
 use crate::group::save::Plan;
-use std::sync::Arc;
 
 use PlannedPhase::{Deferred, Pending, Validating, WaitingForLag};
 
@@ -20,7 +19,8 @@ fn asks(stage: &mut Rehearsal, to: &str) {
 
 /// What is to be stored after the request was looked at, and what is said and done.
 fn heed(stage: &mut Rehearsal, planned: Planned) -> (Planned, Step) {
-    let mut plan = Plan::new(Arc::new(Kept { planned: Some(planned), ..stored(stage) }), None);
+    let kept = Kept { planned: Some(planned), ..stored(stage) };
+    let mut plan = Plan::new(&kept, None);
     let mut out = Step::default();
     stage.group.heed_planned_request(stage.now, &mut plan, &mut out);
     (plan.next().planned.clone().expect("a run"), out)
@@ -52,7 +52,8 @@ fn beside_a_run_another_request_is_refused_and_a_deferred_run_gives_way() {
 #[test]
 fn an_update_hands_over_by_a_run_of_its_own() {
     let mut stage = calm();
-    let mut plan = Plan::new(Arc::new(stored(&stage)), None);
+    let kept = stored(&stage);
+    let mut plan = Plan::new(&kept, None);
     stage.group.plan_hand_over(stage.now, &site("fra"), &mut plan);
     let planned = plan.next().planned.clone().expect("a run");
     assert_eq!((planned.origin, planned.phase), (Origin::OrderedUpdate, Validating));
