@@ -209,6 +209,7 @@ fn closed_text(why: &Closed) -> String {
         Closed::FencedByOthers => "somebody else fenced it; only a new tenure lifts that".to_owned(),
         Closed::LacksPromotion(missing) => format!("its data lack what the promotion was decided on: {missing}"),
         Closed::Behind(site, missing) => format!("its data lack what {site} has: {missing}"),
+        Closed::StrayFence => "a fence that this sidecar sent in an earlier life may still land on it".to_owned(),
         Closed::NotReady => "mysqld does not run, or its state is not known yet".to_owned(),
     }
 }

@@ -24,6 +24,8 @@ pub enum Closed {
     Behind(Site, GtidSet),
     /// mysqld does not run, or its state is not known yet.
     NotReady,
+    /// A fence of an earlier life of this sidecar may land on it yet.
+    StrayFence,
 }
 
 /// One asking of all voters for their executed sets, before a server is opened again.
@@ -46,6 +48,9 @@ impl Sidecar {
         let (Some(read), true) = (&self.read, self.fenced()) else {
             return Err(Closed::NotReady);
         };
+        if !self.stays_open() {
+            return Err(Closed::StrayFence);
+        }
         let tenure = self.tenure();
         match &self.disk.marker {
             Some(marker) if marker.tenure == tenure && !self.never_read_back(marker) && !off(Rule::MarkerReopens) => {

@@ -180,9 +180,17 @@ impl Sidecar {
             return None;
         }
         match self.seen(start)? {
+            // A fence of our own that was ended between its two variables: closed for good, it may be lifted.
+            Seen::Open if self.is_half_fenced(start) => Some(FencedBy::Lease),
             Seen::Open => (!holds(Rule::EarlyOpeningIsClosed, self.may_stay_open())).then_some(FencedBy::Mismatch),
             Seen::Closed => self.stray_openers.then(|| self.default_reason()),
         }
+    }
+
+    /// Read-only for all but administrators, and the note says that it was about to be closed by us.
+    fn is_half_fenced(&self, start: StartId) -> bool {
+        let half = self.read.as_ref().is_some_and(|read| read.read_only && !read.super_read_only);
+        half && self.disk.note == Some(Note { tenure: self.tenure(), start })
     }
 
     /// How that start of mysqld was last read.
@@ -235,6 +243,7 @@ impl Sidecar {
             }
             FenceStep::Killing | FenceStep::KillFailed => {}
             _ if over => {
+                self.stray_fences |= matches!(step, FenceStep::Setting { .. });
                 *step = FenceStep::Killing;
                 out.push(Command::Kill(*start));
             }
@@ -256,7 +265,7 @@ impl Sidecar {
         if self.seen(start) == Some(Seen::Open) && self.permit.is_none() {
             self.lane = Lane::Opening { start, step: OpenStep::Adopting };
             self.ask_permit(start, out);
-        } else if self.read_is_fresh(start) && self.stays_open() && now >= self.retry_at {
+        } else if self.read_is_fresh(start) && now >= self.retry_at {
             match self.gate(now) {
                 Err(_) => return,
                 Ok(Some(_)) if off(Rule::MarkerBeforeOpening) => {}
@@ -411,7 +420,9 @@ impl Sidecar {
         let marker = Marker { tenure, start: Some(start), word };
         self.disk.marker = Some(marker.clone());
         out.push(Command::WriteMarker(marker));
-        self.remove_note(out);
+        if self.stays_open() {
+            self.remove_note(out);
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one lane state, taken apart")]
@@ -449,8 +460,9 @@ impl Sidecar {
                 self.retry_at = now + super::TIMER;
             }
             _ if off(Rule::KilledUnlessConfirmed) => self.closed(start, rule, out),
-            // Not confirmed by SQL.
+            // Not confirmed by SQL; and the statement may land yet, where mysqld cannot be killed either.
             _ => {
+                self.stray_fences |= matches!(step, FenceStep::Setting { .. });
                 self.lane = next(FenceStep::Killing);
                 out.push(Command::Kill(start));
             }

@@ -239,7 +239,7 @@ impl Sidecar {
     fn tick(&mut self, now: Boot, out: &mut Vec<Command>) {
         self.fence_if_needed(now, out);
         out.push(Command::AskKeeper);
-        if self.lane == Lane::Idle && matches!(self.mysqld, Mysqld::Up(_)) {
+        if matches!(self.lane, Lane::Idle | Lane::Clearing) && matches!(self.mysqld, Mysqld::Up(_)) {
             self.read_back(out);
         }
         self.ask_everyone(now, out);

@@ -98,8 +98,10 @@ pub struct Group {
     epoch_seen: (Epoch, Boot),
     /// Since when the holder was read open without a break.
     serves_since: Option<Boot>,
-    /// When every site was last seen to be lost at once.
-    all_lost: Option<Boot>,
+    /// Every site was lost at once, and no primary was seen since.
+    all_lost: bool,
+    /// Since when the holder's next pod is waited for after that.
+    next_pod_since: Option<Boot>,
     /// A site that was granted authority and could not be opened: others are preferred.
     avoid: Option<Site>,
     /// The run of Revoking for which a proof was found, and when this leader first found it.
@@ -217,7 +219,8 @@ impl Group {
             clock: elected,
             epoch_seen: (0, elected),
             serves_since: None,
-            all_lost: None,
+            all_lost: false,
+            next_pod_since: None,
             avoid: None,
             proven: None,
             policy_winner: None,

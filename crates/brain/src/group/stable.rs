@@ -10,7 +10,7 @@ use crate::name::Site;
 use crate::record::{Cause, Record};
 use crate::rule::{Rule, holds, off};
 use crate::time::{Millis, Now};
-use crate::topology::Verdict;
+use crate::topology::{Lost, Verdict};
 
 /// So long the holder's next pod is waited for after every site was lost at once: pods that are replaced together come back
 /// within seconds of each other.
@@ -20,8 +20,10 @@ impl Group {
     /// One new move at most, out of a record that is Stable. Everything else is somebody else's, or only told.
     pub(super) fn start_a_move(&mut self, now: Now, plan: &mut Plan<'_>, _: &mut Step) {
         let Some(verdict) = self.judged.as_ref().map(|judged| &judged.verdict) else { return };
-        if *verdict == Verdict::TotalLoss {
-            self.all_lost = Some(now.boot);
+        match verdict {
+            Verdict::TotalLoss => self.all_lost = true,
+            Verdict::Healthy { .. } | Verdict::Degraded { .. } => (self.all_lost, self.next_pod_since) = (false, None),
+            _ => {}
         }
         if !may_start_a_move(verdict) {
             return;
@@ -43,7 +45,7 @@ impl Group {
             Verdict::Regrant { .. } if !self.is_paused(now) => {
                 begin_move(now, record, Cause::Regrant, because, plan);
             }
-            Verdict::Failover { .. } => self.fail_over(now, record, because, plan),
+            Verdict::Failover { lost, .. } => self.fail_over(now, record, &lost, because, plan),
             // Paused, or not one of those that start a move.
             _ => {}
         }
@@ -51,12 +53,12 @@ impl Group {
 
     /// The holder is lost to this operator. It may well serve its clients: authority is taken from it only when somebody
     /// else can get it, now or in a moment.
-    fn fail_over(&mut self, now: Now, record: &Record, because: String, plan: &mut Plan<'_>) {
+    fn fail_over(&mut self, now: Now, record: &Record, lost: &Lost, because: String, plan: &mut Plan<'_>) {
         if self.is_paused(now) {
             self.obstacle = Some(Obstacle::Paused);
             return;
         }
-        if let Some(site) = self.comes_back(now, record) {
+        if let Some(site) = self.comes_back(now, record, lost) {
             self.obstacle = Some(Obstacle::NextPod(site));
             return;
         }
@@ -75,12 +77,16 @@ impl Group {
 
     /// The holder's site, if every site was lost a moment ago and its pod has ended in good order: all pods are being replaced,
     /// and who comes back first may lack what the holder acknowledged last.
-    fn comes_back(&self, now: Now, record: &Record) -> Option<Site> {
+    fn comes_back(&mut self, now: Now, record: &Record, lost: &Lost) -> Option<Site> {
         let seat = record.seat.as_ref()?;
-        let lately = self.all_lost.is_some_and(|at| now.boot < at + NEXT_POD);
         let pods = self.seen.estate.iter().flat_map(|estate| &estate.pods);
         let ended = record.has_ended(seat) || pods.filter(|pod| pod.is_pod_of(seat)).any(PodFacts::has_ended);
-        (lately && ended && !off(Rule::NextPodIsAwaited)).then(|| seat.site.clone())
+        let replaced = self.all_lost && ended && matches!(lost, Lost::Unreachable(_));
+        if !replaced || off(Rule::NextPodIsAwaited) {
+            return None;
+        }
+        let since = *self.next_pod_since.get_or_insert(now.boot);
+        (now.boot < since + NEXT_POD).then(|| seat.site.clone())
     }
 
     /// Told when it begins to block, not on every tick.

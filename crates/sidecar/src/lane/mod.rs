@@ -12,7 +12,7 @@ use bloodraven_brain::fence::{Budget, LaneResult, Permit, ReadBack};
 use bloodraven_brain::message::StartId;
 use bloodraven_brain::record::Epoch;
 use bloodraven_brain::time::{Boot, Millis};
-use bloodraven_mysql::{Deadline, Wanted, fence, read_back, sessions};
+use bloodraven_mysql::{Deadline, Server, Wanted, fence, read_back, sessions};
 use opener::Opener;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -124,7 +124,7 @@ impl Lane {
         async move {
             let start = tools.keeper.known_start().unwrap_or(StartId(0));
             tools.end_openers(start, Budget::OPENERS).await == LaneResult::OpenersGone
-                && tools.fence(Budget::FENCE).await == LaneResult::FenceSet
+                && tools.fence_by(tools.local.servers(), Budget::FENCE).await == LaneResult::FenceSet
                 && matches!(tools.read(start, None, true, Budget::READ).await,
                     LaneResult::Read(read) if read.closed())
         }
@@ -198,10 +198,14 @@ impl Tools {
         }
     }
 
+    /// A fence of the lane; the one before mysqld's end has no such name, and nobody ends it.
     async fn fence(&self, within: Millis) -> LaneResult {
+        self.fence_by(self.local.servers().map(|server| server.with_purpose(FENCES)), within).await
+    }
+
+    async fn fence_by(&self, [admin, client]: [Server; 2], within: Millis) -> LaneResult {
         let deadline = Deadline::within(duration(within));
         let spared = self.local.spared();
-        let [admin, client] = self.local.servers().map(|server| server.with_purpose(FENCES));
         let fenced = match fence(&admin, Wanted::Any, &spared, deadline).await {
             Err(unfenced) if matches!(unfenced.error, bloodraven_mysql::Error::Connect { .. }) => {
                 fence(&client, Wanted::Any, &spared, deadline).await

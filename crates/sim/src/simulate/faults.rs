@@ -365,9 +365,6 @@ impl World {
         if let Some(clock) = clock {
             clock.skew += seconds * 1000;
         }
-        for (operator, clock) in self.operators.iter_mut().zip(&self.operator_clocks) {
-            operator.crowned.1 = operator.crowned.1.max(clock.skew);
-        }
     }
 
     fn edit(&mut self, edit: Edit) {

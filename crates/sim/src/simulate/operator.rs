@@ -39,7 +39,7 @@ pub(super) struct Operator {
     pub(super) fuse: Option<u32>,
     /// Until when the group was told that it leads.
     told: Option<Boot>,
-    /// When its reign began, and how far ahead its calendar was since then at most.
+    /// When its reign began, and how far ahead its calendar was then.
     pub(super) crowned: (Time, i64),
     /// When the election's tick is set.
     elect_at: u64,

@@ -1,7 +1,7 @@
 //! Fences that outlive who sent them (safety.md 4, F-44).
 
 use super::*;
-use crate::fence::{BlindStep, Lane};
+use crate::fence::{BlindStep, Closed, Lane};
 use crate::message::FencedBy;
 
 /// F-44: a fence of an earlier life is ended before the server is opened, and does not close what is open afterwards.
@@ -76,4 +76,65 @@ fn f_44_a_server_that_starts_in_this_life_has_no_fence_of_an_earlier_one() {
     bench.sidecar_restarts().dies().keeper().forget();
     bench.reboots().run_lane().later(250).tick().grant(Some(word())).run_lane();
     assert!(bench.writable() && !bench.did("EndFences"));
+}
+
+/// Ended between its two variables it leaves a server that applications cannot write to: it is closed for good and opened
+/// again. A human's fence by halves stays.
+#[test]
+fn f_44_a_fence_of_our_own_that_was_ended_halfway_is_finished_and_lifted() {
+    for (noted, opens) in [(true, true), (false, false)] {
+        let mut bench = Bench::opened();
+        bench.sidecar_restarts().later(250);
+        if noted {
+            bench.timer().lane_done();
+            assert!(bench.did("WriteNote"), "the blind fence is ours");
+        }
+        bench.by_hand(true, false).keeper().run_lane();
+        if noted {
+            bench.vouch(&member("pdx")).vouch(&member("fra")).run_lane();
+        }
+        let writes = !bench.server.read_only && !bench.server.super_read_only;
+        assert_eq!((writes, bench.did("Fence")), (opens, opens), "noted: {noted}");
+    }
+}
+
+/// F-44: the note of a fence that may still land stays, also when the server is taken over as opened meanwhile.
+#[test]
+fn f_44_a_note_stays_until_fences_of_an_earlier_life_are_gone() {
+    let mut bench = Bench::opened();
+    bench.sidecar_restarts().later(250).timer().lane_done();
+    assert!(bench.did("WriteNote"));
+    bench.tick().vouch(&member("pdx"));
+    (bench.permit, bench.server.fence_in_flight) = (None, true);
+    bench.keeper().lane_done();
+    assert_eq!(bench.sidecar.lane, Lane::Clearing);
+    bench.lane_fails().run_lane();
+    assert!(bench.writable() && bench.permit.is_some(), "it is taken over");
+    assert!(bench.sidecar.disk.note.is_some(), "and the fence may land yet");
+    bench.later(250).timer().run_lane();
+    assert!(bench.sidecar.disk.note.is_none() && bench.writable() && !bench.server.fence_in_flight);
+}
+
+/// Why it stays closed is told, and it is read all the same.
+#[test]
+fn f_44_a_fence_that_cannot_be_ended_is_a_reason() {
+    let mut bench = Bench::named();
+    bench.sidecar_restarts().keeper().lane_done().lane_fails();
+    bench.tick().grant(Some(word())).run_lane();
+    assert_eq!(bench.sidecar.gate(Boot(bench.now)), Err(Closed::StrayFence));
+    bench.later(250).timer();
+    assert_eq!(bench.sidecar.lane, Lane::Clearing);
+    bench.forget().tick().lane_fails();
+    assert!(bench.did("Read"), "a tick's reading is owed");
+}
+
+/// A fence of this life that was neither confirmed nor killed may land as late as one of an earlier life.
+#[test]
+fn f_44_a_fence_of_this_life_without_an_end_is_ended_before_the_next_opening() {
+    let mut bench = Bench::opened();
+    bench.later(LEASE).timer().lane_done();
+    assert!(matches!(bench.sidecar.lane, Lane::Fencing { .. }));
+    assert!(!bench.sidecar.stray_fences);
+    bench.lane_fails();
+    assert!(bench.sidecar.stray_fences, "the statement is somewhere");
 }

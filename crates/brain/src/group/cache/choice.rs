@@ -6,13 +6,16 @@ use super::super::kept::{CacheKept, Kept};
 use super::Group;
 use crate::name::Site;
 use crate::record::Cause;
-use crate::time::{Millis, Now};
+use crate::time::{Boot, Millis, Now};
 
 /// After a confirmed emergency move the cache is made to follow for so long; then the ordinary rules hold.
 const EMERGENCY: Millis = Millis::from_secs(10);
 
 /// Two promotions for order's sake are at least so far apart.
 const APART: Millis = Millis::from_secs(30);
+
+/// A cache that does not answer for so long is not just being restarted.
+const LOST: Millis = Millis::from_secs(120);
 
 impl Group {
     pub(super) fn wanted_promotion(&self, now: Now, kept: &Kept, cache: &CacheKept) -> Option<Site> {
@@ -34,7 +37,7 @@ impl Group {
         if !apart || !self.cache_is_master(active) {
             return None;
         }
-        self.successor_for_image(kept, active).or_else(|| self.drifted_to(kept, active))
+        self.successor_for_image(kept, active).or_else(|| self.drifted_to(now, kept, active))
     }
 
     /// The site that the database was just moved to in an emergency.
@@ -78,10 +81,11 @@ impl Group {
 
     /// The database's site, where a replica is ready. A changed image comes first, unless its turn waits for a cache that does
     /// not answer: that may be for ever.
-    fn drifted_to(&self, kept: &Kept, active: &Site) -> Option<Site> {
+    fn drifted_to(&self, now: Now, kept: &Kept, active: &Site) -> Option<Site> {
         let serving = &self.serving(kept)?.site;
         let ready = serving != active && self.takes_over(serving, active);
-        let silent = self.spec.sites.iter().any(|spec| spec.site != *serving && self.cache_is_silent(&spec.site));
+        let lost = |since: &Boot| now.boot >= *since + LOST;
+        let silent = self.caching.silent.iter().any(|(site, since)| site != serving && lost(since));
         (ready && (silent || self.runs_wanted_image(serving))).then(|| serving.clone())
     }
 

@@ -52,6 +52,8 @@ pub(super) struct Memory {
     clients_ended: (Option<Wall>, BTreeSet<Site>),
     /// Offsets that were asked for: when, and what came of it.
     offsets: BTreeMap<Site, Asked>,
+    /// Since when a site's cache does not answer.
+    silent: BTreeMap<Site, Boot>,
     /// When a pod was last brought to an image.
     rolled: BTreeMap<Site, Boot>,
     /// The snapshot upgrade.
@@ -95,6 +97,7 @@ impl Group {
         if !self.all_caches_polled() {
             return;
         }
+        self.note_silence(now);
         let settled = cache.last_promotion.as_ref().is_none_or(|last| self.ages.passed(last.at, SETTLE, now));
         let active = self.active_cache(kept, cache);
         let upgrading = cache.upgrade.as_ref().is_some_and(|upgrade| upgrade.phase.is_active());
@@ -117,6 +120,15 @@ impl Group {
         }
         self.repair_caches(now, cache, out);
         self.roll_caches(now, kept, cache, out);
+    }
+
+    fn note_silence(&mut self, now: Now) {
+        let silent: BTreeSet<Site> =
+            self.seen.sites.iter().filter(|(_, seen)| seen.cache == Some(None)).map(|(site, _)| site.clone()).collect();
+        self.caching.silent.retain(|site, _| silent.contains(site));
+        for site in silent {
+            self.caching.silent.entry(site).or_insert(now.boot);
+        }
     }
 
     /// A task at a site's cache ended.

@@ -37,6 +37,10 @@ const AGAIN_AFTER_FAILURE: Millis = Millis::from_secs(60);
 /// A new primary's replicas are pointed to it within a moment: so many polls without any are no news.
 const LONELY_POLLS: u64 = 3;
 
+/// An opening waits for a switch for so long at most where commits would not wait for ever: less than a site that was granted
+/// authority has to be opened.
+const OPENING_WAITS: Millis = Millis::from_secs(20);
+
 /// What this leader has tried, of each site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Memory {
@@ -111,8 +115,9 @@ impl Group {
     }
 
     /// Whether the site's source side is being switched on, and is to be waited for: for as long as a commit would wait for
-    /// a receipt. Who has receipts waited for without end has no write without one, and the move is taken elsewhere in time;
-    /// for all others authority goes on then, and people are told that receipts are missing.
+    /// a receipt, and not for so long that the site is given up. Who has receipts waited for without end has no write without
+    /// one, and the move is taken elsewhere in time; for all others authority goes on then, and people are told that receipts
+    /// are missing.
     pub(super) fn begin_to_wait(
         &mut self,
         now: Now,
@@ -138,7 +143,7 @@ impl Group {
         self.obstacle = Some(Obstacle::Receipts(site.clone()));
         let since = self.switching.opening.filter(|(of, _)| *of == tenure).map_or(now.boot, |(_, since)| since);
         self.switching.opening = Some((tenure, since));
-        !off(Rule::OpeningWaitsForReceipts) && (timeout.0 == 0 || now.boot < since + timeout)
+        !off(Rule::OpeningWaitsForReceipts) && (timeout.0 == 0 || now.boot < since + timeout.min(OPENING_WAITS))
     }
 
     /// Whether a site that could give receipts is being copied, and nobody has given any for so long that the copy would wait

@@ -405,7 +405,7 @@ fn c_131_when_all_pods_are_replaced_the_next_pod_of_the_holder_is_waited_for() {
             (pod.deleting, pod.all_terminated, pod.node_vouches) = (true, ended, true);
         }
         stage.tell(Input::Estate(Box::new(estate)));
-        assert!(stage.play(MINUTE, |stage| stage.group.all_lost.is_some()), "{:?}", stage.group.judged);
+        assert!(stage.play(MINUTE, |stage| stage.group.all_lost), "{:?}", stage.group.judged);
         for name in ["pdx", "fra"] {
             let actor = stage.actors.get_mut(&site(name)).expect("an actor");
             (actor.server, actor.sidecar) = (true, true);

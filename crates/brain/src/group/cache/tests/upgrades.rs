@@ -48,7 +48,7 @@ fn a_lost_cache_with_an_old_image_does_not_keep_the_cache_from_the_database() {
     assert!(stage.play(MINUTE, |stage| masters(stage) == ["pdx"]), "{:?}", stage.store.cache);
     stage.group.spec.cache.as_mut().expect("a cache").image = "df:2".to_owned();
     stage.actors.get_mut(&site("iad")).expect("iad").restart_cache(Some("df:1".to_owned()));
-    assert!(stage.play(Millis::from_secs(180), |stage| masters(stage) == ["iad"]), "{:?}", stage.store.cache);
+    assert!(stage.play(Millis::from_secs(300), |stage| masters(stage) == ["iad"]), "{:?}", stage.store.cache);
     assert!(stage.play(MINUTE, |stage| traffic(stage).as_deref() == Some("iad")));
 }
 
