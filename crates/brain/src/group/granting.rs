@@ -162,7 +162,8 @@ impl Group {
         };
         // Somebody may have opened it by hand, and its sidecar has not closed it yet. And what it received and cannot apply
         // goes with the cut: not before it is sure to be the one that is opened.
-        if !acknowledged && !(facts.pair.is_fenced() && data.unapplied().is_empty()) {
+        let harmless = facts.pair.is_fenced() && data.unapplied().is_empty();
+        if !acknowledged && !harmless {
             return;
         }
         let given_up = Some(&plan.kept.unapplied).filter(|set| !set.is_empty());

@@ -53,12 +53,12 @@ impl Group {
 
     /// The holder is lost to this operator. It may well serve its clients: authority is taken from it only when somebody
     /// else can get it, now or in a moment.
-    fn fail_over(&mut self, now: Now, record: &Record, lost: &Lost, because: String, plan: &mut Plan<'_>) {
+    fn fail_over(&mut self, now: Now, record: &Record, how: &Lost, because: String, plan: &mut Plan<'_>) {
         if self.is_paused(now) {
             self.obstacle = Some(Obstacle::Paused);
             return;
         }
-        if let Some(site) = self.comes_back(now, record, lost) {
+        if let Some(site) = self.comes_back(now, record, how) {
             self.obstacle = Some(Obstacle::NextPod(site));
             return;
         }
@@ -77,11 +77,11 @@ impl Group {
 
     /// The holder's site, if every site was lost a moment ago and its pod has ended in good order: all pods are being replaced,
     /// and who comes back first may lack what the holder acknowledged last.
-    fn comes_back(&mut self, now: Now, record: &Record, lost: &Lost) -> Option<Site> {
+    fn comes_back(&mut self, now: Now, record: &Record, how: &Lost) -> Option<Site> {
         let seat = record.seat.as_ref()?;
         let pods = self.seen.estate.iter().flat_map(|estate| &estate.pods);
         let ended = record.has_ended(seat) || pods.filter(|pod| pod.is_pod_of(seat)).any(PodFacts::has_ended);
-        let replaced = self.all_lost && ended && matches!(lost, Lost::Unreachable(_));
+        let replaced = self.all_lost && ended && matches!(how, Lost::Unreachable(_));
         if !replaced || off(Rule::NextPodIsAwaited) {
             return None;
         }
