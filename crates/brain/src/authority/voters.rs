@@ -42,28 +42,17 @@ pub fn wanted<'a>(
 pub fn present_instance<'a>(record: &Record, evidence: &'a Evidence, site: &Site, now: Boot) -> Option<&'a Member> {
     let lease = record.settings.lease_timeout;
     let speaks = |member: &Member, at: Boot| now < at + lease && !record.has_ended(member);
-    let mut only = None;
-    for (member, heard) in &evidence.heard {
-        if member.site == *site && speaks(member, heard.at) {
-            if only.is_some() {
-                return present_of_several(record, evidence, site, now);
-            }
-            only = Some(member);
-        }
+    let speaking = || evidence.heard.iter().filter(|(member, heard)| member.site == *site && speaks(member, heard.at));
+    let mut some = speaking();
+    let first = some.next()?;
+    if some.next().is_none() {
+        return Some(first.0);
     }
-    only
-}
-
-/// The same where more than one speaks.
-fn present_of_several<'a>(record: &Record, evidence: &'a Evidence, site: &Site, now: Boot) -> Option<&'a Member> {
-    let lease = record.settings.lease_timeout;
-    let speaks = |member: &Member, at: Boot| now < at + lease && !record.has_ended(member);
-    let speaking = evidence.heard.iter().filter(|(member, heard)| member.site == *site && speaks(member, heard.at));
     let listed = record.voters.iter().find(|voter| voter.site == *site);
     let listed_speaks = listed.and_then(|voter| evidence.heard.get(voter).map(|heard| speaks(voter, heard.at)));
     let came_back =
         |member: &Member| listed != Some(member) && listed_speaks == Some(true) && evidence.has_voted.contains(member);
-    speaking
+    speaking()
         .filter(|(member, _)| holds(Rule::NoSwapBack, !came_back(member)))
         .max_by_key(|(_, heard)| (heard.started, heard.at))
         .map(|(member, _)| member)
