@@ -138,3 +138,21 @@ fn f_44_a_fence_of_this_life_without_an_end_is_ended_before_the_next_opening() {
     bench.lane_fails();
     assert!(bench.sidecar.stray_fences, "the statement is somewhere");
 }
+
+/// Of a ladder whose time is over only the fencing statement is left behind, and it goes with its server.
+#[test]
+fn f_44_what_a_ladder_leaves_behind_when_its_time_is_over() {
+    for sent in [false, true] {
+        let mut bench = Bench::opened();
+        bench.later(LEASE).timer();
+        if sent {
+            bench.lane_done();
+        }
+        bench.later(2500).timer();
+        assert_eq!(bench.lane, Some(Command::Kill(StartId(1))), "sent: {sent}");
+        assert_eq!(bench.sidecar.stray_fences, sent);
+        bench.server.start = 2;
+        bench.keeper();
+        assert!(!bench.sidecar.stray_fences, "another server; sent: {sent}");
+    }
+}
