@@ -376,7 +376,6 @@ mod tests {
     fn at_its_end(scenario: &str) -> World {
         let mut world = World::new(&text::parse(scenario).expect("a scenario"), false);
         world.run();
-        assert_eq!(world.rest, Rest::Serves);
         world
     }
 
@@ -385,6 +384,7 @@ mod tests {
     fn a_hold_for_ends_that_the_store_forgot_is_known_by_its_name() {
         let mut world = at_its_end(include_str!("../../corpus/store-put-back-before-two-pods-had-ended.scn"));
         assert!(!world.judge.forgotten.is_empty(), "pods had ended when the store went back");
+        assert!(matches!(world.rest, Rest::Blocked("an end that the store forgot", _)), "{:?}", world.rest);
         let pods: Vec<_> =
             world.judge.forgotten.iter().map(|pod| Instance { pod: Arc::clone(pod), store: "s".into() }).collect();
         let gone: Vec<Member> = pods.iter().map(|pod| Member::new(&world.names[0], pod)).collect();
@@ -407,6 +407,7 @@ mod tests {
     #[test]
     fn a_copy_that_still_runs_is_waited_for_and_not_for_ever() {
         let mut world = at_its_end(include_str!("../../corpus/wiped-replica.scn"));
+        assert_eq!(world.rest, Rest::Serves);
         let bound = world.scenario.heal_at + 240 * SEC + world.scenario.setup.cooldown;
         // As if the site were being copied still.
         let clone = world.store.status.site_mut(&world.names[1].clone()).clone.as_mut().expect("a copy was made");
