@@ -2,7 +2,7 @@
 //! over, perhaps after the server was opened again. Nobody could tell it from a fence by hand then.
 //!
 //! In: the state of a sidecar that has just met its server. Out: the command that ends such sessions and sees them gone;
-//! nothing is opened before that. Must not: end a fence of this life, lift one, or hold a ladder up.
+//! nothing is opened before that. Must not: end a fence that a ladder waits for, lift one, or hold a ladder up.
 
 use super::{Budget, Command, Lane, LaneResult, Mysqld, Sidecar, TIMER};
 use crate::rule::{Rule, holds, off};
