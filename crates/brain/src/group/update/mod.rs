@@ -195,9 +195,8 @@ impl Group {
                 let old = planned.source.clone();
                 enter_update(now, UpdatePhase::UpdateOldPrimary, Some(old), plan);
             }
-            // Failed, and the cause may be gone after a while: the phase begins anew, and with it another attempt.
             Some(planned) if self.ages.passed(planned.completed.unwrap_or(planned.started), WAIT_BOUND, now) => {
-                enter_update(now, UpdatePhase::Complete, None, plan);
+                self.hand_over_again(now, serving, plan);
             }
             Some(planned) => stand_still(update, Some(format!("the hand-over failed: {}", planned.message)), plan),
             None if self.rollout(&serving.site) != Some(Rollout::Drifted) || serving.site == *target => {
@@ -209,6 +208,21 @@ impl Group {
                 Some((_, message)) => stand_still(update, Some(format!("no hand-over: {message}")), plan),
             },
         }
+    }
+
+    /// The last attempt failed, and the cause may be gone after a while. The next one begins here and not by way of another
+    /// phase: by a calendar that was set back meanwhile the failed one would be the new phase's own.
+    fn hand_over_again(&mut self, now: Now, serving: &Member, plan: &mut Plan<'_>) {
+        if plan.kept.cloning().is_some() {
+            return;
+        }
+        let target = match self.rollout(&serving.site) {
+            Some(Rollout::Drifted) => self.hand_over_target(now, plan.kept, serving),
+            _ => None,
+        };
+        let Some(target) = target else { return enter_update(now, UpdatePhase::Complete, None, plan) };
+        enter_update(now, UpdatePhase::Failover, Some(target.clone()), plan);
+        self.plan_hand_over(now, &target, plan);
     }
 
     /// A site that could take over and is what the spec wants.

@@ -2,11 +2,12 @@
 
 use crate::group::forecast::Rehearsal;
 use crate::group::input::{Input, Rollout};
-use crate::group::kept::UpdatePhase;
+use crate::group::kept::{PlannedPhase, UpdatePhase};
+use crate::group::save::Plan;
 use crate::group::tests::{follow_all, running, told};
 use crate::group::{Command, Notice};
 use crate::name::{Instance, Site};
-use crate::time::Millis;
+use crate::time::{Millis, Now, Wall};
 use std::collections::BTreeSet;
 
 fn site(name: &str) -> Site {
@@ -137,4 +138,22 @@ fn s_15_a_site_that_drifts_again_while_it_is_waited_for_is_rolled_again() {
     stage.unperformed.clear();
     stage.play(Millis::from_secs(5), |_| false);
     assert!(stage.unperformed.contains(&Command::Roll { site: site("fra") }), "{:?}", stage.store.update);
+}
+
+/// A hand-over failed, and the calendar was set back after it: the next attempt comes after the pause, once.
+#[test]
+fn a_failed_hand_over_is_tried_again_after_a_pause_whatever_the_calendar_says() {
+    let mut stage = running(&["iad", "pdx"]);
+    let ahead = Wall(stage.now.wall.0 + 3_600_000);
+    let mut plan = Plan::new(&stage.store, None);
+    stage.group.plan_hand_over(Now { wall: ahead, ..stage.now }, &site("pdx"), &mut plan);
+    let mut failed = plan.next().planned.clone().expect("a hand-over");
+    (failed.phase, failed.completed) = (PlannedPhase::Failed, Some(ahead));
+    stage.store.planned = Some(failed);
+    stage.tell(Input::Leads(None));
+    drift(&mut stage, &["iad"]);
+    assert!(!stage.play(Millis::from_secs(590), |stage| stage.writer() == Some(site("pdx"))), "{:?}", told(&stage));
+    assert!(stage.play(Millis::from_secs(60), |stage| stage.writer() == Some(site("pdx"))), "{:?}", stage.store.update);
+    let changes = stage.told.iter().filter(|(_, notice)| matches!(notice, Notice::UpdateChanged { .. })).count();
+    assert!(changes < 6, "{:?}", told(&stage));
 }
