@@ -442,8 +442,8 @@ impl<W: World, S: Servers> Leader<W, S> {
         if self.errands.len() >= ERRANDS {
             return;
         }
-        let (common, id) = (Arc::clone(&self.common), self.shared.id.clone());
-        self.errands.spawn(async move { super::errand::run(&common, &id, command).await });
+        let (common, id, valid) = (Arc::clone(&self.common), self.shared.id.clone(), Arc::clone(&self.valid));
+        self.errands.spawn(async move { super::errand::run(&common, &id, &valid, command).await });
     }
 
     /// Lets people see the leader: after each poll, after each notice, and at least once a second.
