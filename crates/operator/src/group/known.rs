@@ -12,6 +12,7 @@ use bloodraven_blueprint::objects::conf::relaxed;
 use bloodraven_blueprint::report::Beside;
 use bloodraven_brain::group::Group;
 use bloodraven_brain::name::Site;
+use bloodraven_brain::volume::Space;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The release of this program; sidecars say theirs.
@@ -26,6 +27,7 @@ type Warning = (ConfigWarningReason, String);
 pub(super) fn hands(
     shared: &Shared,
     valid: &Valid,
+    writer: Option<&Site>,
     exhausted: &BTreeSet<Site>,
     probed: &Probed,
     beside: &BTreeMap<Site, Beside>,
@@ -38,10 +40,21 @@ pub(super) fn hands(
     let unread = || lock(&shared.unread).clone();
     Hands {
         invalid_spec: refused.or_else(unbuilt).or_else(unread),
-        write_stalled: probed.stalled.clone(),
+        write_stalled: stalled(writer, probed, beside),
         connections_exhausted,
         warnings: [durability(valid), skew(valid, beside), events(probed)].into_iter().flatten().collect(),
     }
+}
+
+/// Commits that do not come back, and a volume that leaves them no room; both at the one who writes.
+fn stalled(writer: Option<&Site>, probed: &Probed, beside: &BTreeMap<Site, Beside>) -> Option<String> {
+    let full = writer.filter(|site| {
+        let space = beside.get(*site).and_then(|beside| beside.volume);
+        space.is_some_and(Space::is_nearly_full)
+    });
+    let full = full.map(|site| format!("{site}: less than 1 % of the data volume is free; make it larger"));
+    let words: Vec<String> = probed.stalled.iter().cloned().chain(full).collect();
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 /// Who is tried, while somebody is confirmed to write.
