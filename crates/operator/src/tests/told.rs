@@ -348,7 +348,7 @@ async fn serving(sites: &[&str]) -> (Bed, Teller, crate::tasks::Owned) {
 
 /// Replicas in trouble, and a copy that takes its time.
 async fn of_the_replicas() -> Heard {
-    let (bed, _, _operator) = serving(&["iad", "pdx", "fra"]).await;
+    let (bed, teller, _operator) = serving(&["iad", "pdx", "fra"]).await;
     let ear = Ear { bed: &bed, heard: RefCell::default() };
     let both = async |reason: &str| {
         ear.event(reason).await;
@@ -372,8 +372,22 @@ async fn of_the_replicas() -> Heard {
 
 /// Candidates of which none has everything, and one that cannot apply what it has.
 async fn of_the_choice() -> Heard {
+    bed.servers.change("fra", |server| server.copied = Some((30, 100)));
+    let series = |kind: &str, bytes: u32| {
+        let shown = teller.metrics();
+        let mut lines = shown.lines().filter(|line| line.starts_with("bloodraven_clone_bytes{"));
+        lines.any(|line| line.contains(&format!("kind=\"{kind}\"")) && line.ends_with(&format!(" {bytes}")))
+    };
+    until("how far it is", async || (series("done", 30) && series("total", 100)).then_some(())).await;
+    until("people see it, too", async || {
+        let status = status(&bed);
+        let fra = status["sites"].as_array()?.iter().find(|site| site["name"] == "fra")?.clone();
+        (fra["clone"]["bytesDone"] == 30 && fra["clone"]["bytesTotal"] == 100).then_some(())
+    })
+    .await;
     let (mut bed, _, _operator) = serving(&["iad", "pdx", "fra"]).await;
     bed.servers.change("pdx", |server| server.executed = data("1-10:12"));
+    ear.heard.borrow_mut().metrics(&teller.metrics());
     bed.servers.change("fra", |server| server.executed = data("1-11"));
     bed.kill("iad");
     let ear = Ear { bed: &bed, heard: RefCell::default() };
