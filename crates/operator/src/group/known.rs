@@ -61,10 +61,12 @@ fn stalled(writer: Option<&Site>, probed: &Probed, beside: &BTreeMap<Site, Besid
 pub(super) fn target(group: &Group, valid: &Valid) -> Option<Target> {
     let kept = group.kept()?;
     let site = group.serving(&kept)?.site;
-    let server = group.seen.site(&site)?.facts.as_ref()?.server_uuid;
+    let facts = group.seen.site(&site)?.facts.as_ref()?;
     let probe = &valid.object().spec.write_probe;
-    let every = Some(probe.interval.as_std()).filter(|every| !every.is_zero());
-    Some(Target { site, server, every, within: probe.timeout.as_std() })
+    // The probe's schema stands beside data of users only: a server that has nothing else could not be cloned into any more
+    // once somebody else writes.
+    let every = Some(probe.interval.as_std()).filter(|every| !every.is_zero() && facts.user_data);
+    Some(Target { site, server: facts.server_uuid, every, within: probe.timeout.as_std() })
 }
 
 fn durability(valid: &Valid) -> Option<Warning> {

@@ -272,8 +272,19 @@ async fn of_the_world(bed: &Bed, ear: &Ear<'_>) {
     world.trouble(|trouble| trouble.dns = None);
 }
 
+/// What Degraded says.
+fn degraded(bed: &Bed) -> Option<String> {
+    let status = status(bed);
+    let degraded = status["conditions"].as_array()?.iter().find(|one| one["type"] == "Degraded")?;
+    degraded["message"].as_str().map(str::to_owned)
+}
+
 /// What servers and sidecars are up to.
 async fn of_the_sites(bed: &Bed, ear: &Ear<'_>) {
+    // Commits are tried where there is data.
+    for site in ["iad", "pdx"] {
+        bed.servers.change(site, |server| server.executed = data("1-5"));
+    }
     let version = |text: &str| *bed.sidecars["pdx"].state.version.lock().expect("whole") = text.to_owned();
     version("0.0.1");
     ear.event("SidecarVersionSkew").await;
@@ -292,11 +303,7 @@ async fn of_the_sites(bed: &Bed, ear: &Ear<'_>) {
     });
     until("commits come back", async || bed.servers.change("iad", |server| (server.commits > commits).then_some(())))
         .await;
-    until("and it is not said any more", async || {
-        let degraded = status(bed)["conditions"].as_array()?.iter().find(|one| one["type"] == "Degraded")?.clone();
-        (!degraded["message"].as_str()?.contains("commits")).then_some(())
-    })
-    .await;
+    until("and it is not said any more", async || (!degraded(bed)?.contains("commits")).then_some(())).await;
     assert_eq!(bed.servers.change("pdx", |server| server.commits), 0, "nobody tries to commit where nobody writes");
     bed.world.edit(&orders(), |object| {
         object["metadata"]["generation"] = json!(3);
@@ -365,13 +372,6 @@ async fn of_the_replicas() -> Heard {
         (server.executed, server.source, server.runs, server.clone_hangs) = (GtidSet::new(), None, false, true);
     });
     ear.condition("Bootstrapping/Cloning").await;
-    bed.servers.change("fra", |server| server.alive = false);
-    ear.condition("Bootstrapping/WaitingForRestart").await;
-    ear.heard.into_inner()
-}
-
-/// Candidates of which none has everything, and one that cannot apply what it has.
-async fn of_the_choice() -> Heard {
     bed.servers.change("fra", |server| server.copied = Some((30, 100)));
     let series = |kind: &str, bytes: u32| {
         let shown = teller.metrics();
@@ -385,9 +385,16 @@ async fn of_the_choice() -> Heard {
         (fra["clone"]["bytesDone"] == 30 && fra["clone"]["bytesTotal"] == 100).then_some(())
     })
     .await;
+    bed.servers.change("fra", |server| server.alive = false);
+    ear.condition("Bootstrapping/WaitingForRestart").await;
+    ear.heard.borrow_mut().metrics(&teller.metrics());
+    ear.heard.into_inner()
+}
+
+/// Candidates of which none has everything, and one that cannot apply what it has.
+async fn of_the_choice() -> Heard {
     let (mut bed, _, _operator) = serving(&["iad", "pdx", "fra"]).await;
     bed.servers.change("pdx", |server| server.executed = data("1-10:12"));
-    ear.heard.borrow_mut().metrics(&teller.metrics());
     bed.servers.change("fra", |server| server.executed = data("1-11"));
     bed.kill("iad");
     let ear = Ear { bed: &bed, heard: RefCell::default() };
