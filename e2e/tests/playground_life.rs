@@ -229,6 +229,7 @@ fn a_group_outlives_its_playgrounds_and_nothing_wrong_changes_it() {
     let bench = Bench::new("playground");
     let mut first = bench.ready();
     assert_eq!(write_one(&bench), 1);
+    let mut said = verbs(&bench);
     check_nonsense(&bench);
     check_garbage(&bench);
     let (status, told) = bench.refused();
@@ -251,9 +252,80 @@ fn a_group_outlives_its_playgrounds_and_nothing_wrong_changes_it() {
     let third = bench.ready();
     assert!(all_gone(&started), "a killed playground left something running");
     assert_eq!(write_one(&bench), 4, "the data is still there");
+    said.extend([
+        ("the first".to_owned(), first.told()),
+        ("the second".to_owned(), second.told()),
+        ("the third".to_owned(), third.told()),
+    ]);
     drop(third);
+    nothing_secret_was_said(&bench, said);
 
     check_directory(&bench);
+}
+
+/// Where each secret stands, and how it would look if it were said. The application's password is for people, in
+/// `playground.json`.
+fn secrets(dir: &Path) -> Vec<(String, String)> {
+    let folder = dir.join("secrets");
+    let roles = ["operator", "readonly", "monitor", "backup", "replication", "root"];
+    let password = |role: &str| std::fs::read_to_string(folder.join(role).join("password")).unwrap().trim().to_owned();
+    let mut all: Vec<(String, String)> = roles.iter().map(|role| ((*role).to_owned(), password(role))).collect();
+    let key = std::fs::read(folder.join("hmac.key")).unwrap();
+    let hex = format!("{:016x}", u64::from_be_bytes(key[..8].try_into().unwrap()));
+    let listed = format!("{:?}", &key[..8]);
+    all.extend([
+        ("the key in hex".to_owned(), hex),
+        ("the key as a list".to_owned(), listed.trim_matches(['[', ']']).to_owned()),
+    ]);
+    assert!(all.iter().all(|(_, text)| text.len() >= 16), "secrets are long enough to be told from other words");
+    all
+}
+
+/// Everything that was written below a folder but data and the secrets themselves: logs of operator, keepers and sidecars,
+/// the group's object, Events.
+fn written(folder: &Path, all: &mut Vec<(String, String)>) {
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() && !["secrets", "data"].contains(&name.as_str()) {
+            written(&path, all);
+        } else if kind.is_file() {
+            let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+            all.push((path.display().to_string(), text));
+        }
+    }
+}
+
+/// What admin verbs say while all is well.
+fn verbs(bench: &Bench) -> Vec<(String, String)> {
+    let rows: [&[&str]; 7] = [
+        &["status"],
+        &["status", "--json"],
+        &["why"],
+        &["why", "--json"],
+        &["what-if", "--kill", "iad"],
+        &["what-if", "--kill", "iad", "--json"],
+        &["annotate", "note=of-a-test"],
+    ];
+    let say = |words: &&[&str]| {
+        let (code, told) = verb(words, &bench.dir());
+        assert_eq!(code, 0, "{words:?}: {told}");
+        (words.join(" "), told)
+    };
+    rows.iter().map(say).collect()
+}
+
+fn nothing_secret_was_said(bench: &Bench, mut said: Vec<(String, String)>) {
+    written(&bench.dir(), &mut said);
+    for log in ["operator-0.log", "iad/log/mysql.log", "iad/log/sidecar.log"] {
+        assert!(said.iter().any(|(place, text)| place.ends_with(log) && !text.is_empty()), "{log} is not among them");
+    }
+    let secrets = secrets(&bench.dir());
+    let found = |text: &str| secrets.iter().filter(|(_, secret)| text.contains(secret)).count();
+    // The test can fail.
+    assert_eq!(found(&secrets[0].1), 1);
+    let told: Vec<&String> = said.iter().filter(|(_, text)| found(text) > 0).map(|(place, _)| place).collect();
+    assert!(told.is_empty(), "a secret is said in {told:?}");
 }
 
 /// What is wrong with a directory or with the machine is told, and nothing is changed.

@@ -40,6 +40,11 @@ pub fn replicas(group: &str) -> String {
     format!("mysql-{group}-replicas")
 }
 
+/// `ConfigMap` with the last spec that was taken.
+pub fn taken_spec(group: &str) -> String {
+    format!("mysql-{group}-spec")
+}
+
 /// Secret with the signing key.
 pub fn authority(group: &str) -> String {
     format!("mysql-{group}-authority")
@@ -184,6 +189,7 @@ mod tests {
             (primary("orders"), "mysql-orders-primary"),
             (replicas("orders"), "mysql-orders-replicas"),
             (authority("orders"), "mysql-orders-authority"),
+            (taken_spec("orders"), "mysql-orders-spec"),
             (disruption_budget("orders"), "mysql-orders"),
             (dns_endpoint("orders"), "bloodraven-orders"),
             (dragonfly("orders"), "orders-dragonfly"),

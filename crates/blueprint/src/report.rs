@@ -17,6 +17,7 @@ use bloodraven_brain::message::FencedBy;
 use bloodraven_brain::name::Site;
 use bloodraven_brain::site::Pair;
 use bloodraven_brain::time::{Boot, Millis, Now, Wall};
+use bloodraven_brain::volume::Space;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::conditions::answers::phase_of;
@@ -37,6 +38,8 @@ pub struct Beside {
     pub pair: Option<Pair>,
     /// What is left of the lease, by the sidecar's word.
     pub lease_remaining: Option<Millis>,
+    /// How full its data volume is.
+    pub volume: Option<Space>,
 }
 
 /// Shows in `status` what `group` has seen. `generation` is that of the spec that the leader goes by.

@@ -31,6 +31,7 @@
 //! | [`candidate`] | who is promoted, and when its relay log is drained |
 //! | [`cooldown`] | whether a move may start so soon after the last one |
 //! | [`ages`] | how long ago something was that is stored with its date |
+//! | [`volume`] | when a data volume is nearly full |
 //!
 //! The words they share: [`name`], [`record`], [`message`], [`time`].
 //!
@@ -53,3 +54,4 @@ pub mod rule;
 pub mod site;
 pub mod time;
 pub mod topology;
+pub mod volume;

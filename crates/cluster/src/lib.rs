@@ -25,6 +25,7 @@ mod pods;
 mod prune;
 mod rest;
 mod secrets;
+mod taken;
 mod watches;
 mod world;
 

@@ -5,10 +5,11 @@
 use crate::furnish::{self, Applied, House};
 use crate::glimpses::Glimpses;
 use crate::rest::Rest;
+use crate::taken::{self, Specs};
 use crate::watches::Watches;
 use crate::{addresses, dismiss, estate, events, group, lease, outward, pods, secrets};
 use bloodraven_api::MysqlFailoverGroup;
-use bloodraven_blueprint::spec;
+use bloodraven_blueprint::objects::Taken;
 use bloodraven_brain::group::Outward;
 use bloodraven_brain::group::input::{Estate, Shown};
 use bloodraven_brain::lease::{Lease, NewLease};
@@ -48,6 +49,7 @@ pub struct ClusterWorld {
     places: Places,
     written: events::Written,
     applied: Applied,
+    specs: Specs,
     glimpses: Glimpses,
 }
 
@@ -61,6 +63,7 @@ impl ClusterWorld {
             places,
             written: events::Written::default(),
             applied: Applied::default(),
+            specs: Specs::default(),
             glimpses: Glimpses::default(),
         }
     }
@@ -75,17 +78,6 @@ impl ClusterWorld {
     /// Who it is; whatever its spec says.
     fn uid(&self, group: &GroupId) -> Result<String, Unavailable> {
         Ok(self.seen(group)?.metadata.uid.clone().unwrap_or_default())
-    }
-
-    /// The group, typed. A spec that cannot be read is nobody's wish.
-    fn typed(&self, group: &GroupId) -> Result<MysqlFailoverGroup, Unavailable> {
-        let unavailable = |because: String| Unavailable { what: "the group".to_owned(), because };
-        let object = self.seen(group)?;
-        let raw = serde_json::to_value(&*object).map_err(|error| unavailable(error.to_string()))?;
-        spec::object(raw).map_err(|violations| {
-            let each: Vec<String> = violations.into_iter().map(|it| format!("{}: {}", it.path, it.message)).collect();
-            unavailable(each.join("; "))
-        })
     }
 }
 
@@ -156,18 +148,31 @@ impl World for ClusterWorld {
         estate::read(&self.rest, &self.watches, group, &uid, sites, &self.applied.hashes(group)).await
     }
 
-    async fn secrets(&self, group: &GroupId) -> Result<Secrets, MissingSecret> {
-        let object = self.typed(group).map_err(|error| MissingSecret::Unread { because: error.to_string() })?;
-        secrets::read(&self.rest, group, &object.spec).await
+    async fn secrets(&self, group: &GroupId, wanted: &MysqlFailoverGroup) -> Result<Secrets, MissingSecret> {
+        secrets::read(&self.rest, group, &wanted.spec).await
+    }
+
+    async fn keep_spec(&self, group: &GroupId, taken: &Taken) -> Result<(), Refused> {
+        let unread = |error: Unavailable| Refused::Denied { because: error.to_string() };
+        let uid = self.uid(group).map_err(unread)?;
+        taken::keep(&self.rest, &self.specs, group, &uid, taken).await
+    }
+
+    async fn kept_spec(&self, group: &GroupId) -> Result<Option<Taken>, Unavailable> {
+        taken::read(&self.rest, group, &self.uid(group)?).await
     }
 
     async fn addresses(&self, group: &GroupId, sites: &[Site]) -> Result<BTreeMap<Site, Addresses>, Unavailable> {
         Ok(addresses::of(group, sites, &self.places.house.cluster_domain))
     }
 
-    async fn show(&self, group: &GroupId, outward: &Outward) -> Result<Shown, Unavailable> {
-        let object = self.typed(group)?;
-        outward::show(&self.rest, &self.watches, &self.places.house, group, &object, outward, self.now().wall).await
+    async fn show(
+        &self,
+        group: &GroupId,
+        wanted: &MysqlFailoverGroup,
+        outward: &Outward,
+    ) -> Result<Shown, Unavailable> {
+        outward::show(&self.rest, &self.watches, &self.places.house, group, wanted, outward, self.now().wall).await
     }
 
     async fn furnish(&self, group: &GroupId, wanted: &MysqlFailoverGroup) -> Result<(), Unfurnished> {
@@ -176,6 +181,7 @@ impl World for ClusterWorld {
 
     async fn dismiss(&self, group: &GroupId, patience: bool) -> Result<(), Undismissed> {
         self.applied.forget(group);
+        self.specs.forget(group);
         dismiss::dismiss(&self.rest, &self.watches, group, patience).await
     }
 
@@ -183,10 +189,8 @@ impl World for ClusterWorld {
         dismiss::release_orphans(&self.rest, &self.watches).await
     }
 
-    async fn roll(&self, group: &GroupId, site: &Site) -> Result<(), Refused> {
-        let unread = |error: Unavailable| Refused::Denied { because: error.to_string() };
-        let wanted = self.typed(group).map_err(unread)?;
-        furnish::roll(&self.rest, &self.watches, &self.places.house, group, &wanted, site).await
+    async fn roll(&self, group: &GroupId, wanted: &MysqlFailoverGroup, site: &Site) -> Result<(), Refused> {
+        furnish::roll(&self.rest, &self.watches, &self.places.house, group, wanted, site).await
     }
 
     async fn release_pod(&self, group: &GroupId, uid: &str) -> Result<(), Refused> {

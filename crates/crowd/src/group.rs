@@ -169,6 +169,7 @@ impl Played {
             variables: running.then_some(Variables { read_only, super_read_only }),
             lease_remaining: lease.map(|deadline| deadline.since(now)),
             version: Some("double".to_owned()),
+            volume: None,
         }
     }
 }

@@ -21,6 +21,7 @@ mod signals;
 mod state;
 mod watch;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use self::args::Args;
@@ -28,6 +29,13 @@ use self::error::Error;
 use self::log::{Entry, Level, Log};
 
 fn main() -> ExitCode {
+    // Where, and not what it said: words that were made at that moment may hold a password.
+    std::panic::set_hook(Box::new(|panic| {
+        if let Some(place) = panic.location() {
+            // Nobody may be there to read it.
+            let _ = writeln!(std::io::stderr(), "keeper: panicked at {place}");
+        }
+    }));
     let Ok(mut log) = Log::start() else { return ExitCode::FAILURE };
     let ended = Args::parse(std::env::args_os().skip(1)).and_then(|args| server::keep(&args, &mut log));
     match ended {

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bloodraven_api::MysqlFailoverGroup;
 use bloodraven_brain::group::Outward;
 use bloodraven_brain::group::accounts::AccountRole;
 use bloodraven_brain::group::input::{Estate, Rollout, Shown};
@@ -175,7 +176,7 @@ impl World for LocalWorld {
         Duration::from_secs(15)
     }
 
-    async fn secrets(&self, _: &GroupId) -> Result<Secrets, MissingSecret> {
+    async fn secrets(&self, _: &GroupId, _: &MysqlFailoverGroup) -> Result<Secrets, MissingSecret> {
         let read = self.with(|store| {
             let account = |role: &str| store.account(role).map(|(user, password)| Account { user, password });
             let (operator, replication) = (account("operator")?, account("replication")?);
@@ -212,14 +213,14 @@ impl World for LocalWorld {
         Ok(sites.iter().filter_map(addresses).collect())
     }
 
-    async fn show(&self, group: &GroupId, outward: &Outward) -> Result<Shown, Unavailable> {
+    async fn show(&self, group: &GroupId, _: &MysqlFailoverGroup, outward: &Outward) -> Result<Shown, Unavailable> {
         let outward = outward.clone();
         let shown = self.of(group, move |store, _| store.show(&outward)).await;
         shown.map_err(|error| unavailable("what is shown", &error))?;
         Ok(Shown { labels: true, dns: Ok(()), taints: Ok(()), at: now().wall })
     }
 
-    async fn roll(&self, group: &GroupId, site: &Site) -> Result<(), Refused> {
+    async fn roll(&self, group: &GroupId, _: &MysqlFailoverGroup, site: &Site) -> Result<(), Refused> {
         let site = site.to_string();
         let asked = self.of(group, move |store, _| store.ask_roll(&site)).await;
         asked.map_err(|error| refused(&error))

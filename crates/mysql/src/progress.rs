@@ -92,6 +92,19 @@ pub async fn clone_progress(session: &mut Session, deadline: Deadline) -> Result
     sets.iter().flatten().map(read).collect()
 }
 
+/// Bytes copied and bytes in all of the clone that goes on; none: none does.
+pub async fn clone_bytes(session: &mut Session, deadline: Deadline) -> Result<Option<(u64, u64)>, Error> {
+    Ok(bytes(&clone_progress(session, deadline).await?))
+}
+
+/// What an earlier clone has left there is not about this one: some stage must be under way.
+fn bytes(stages: &[Stage]) -> Option<(u64, u64)> {
+    stages.iter().any(|stage| stage.state == CloneState::InProgress).then(|| {
+        let sum = |of: fn(&Stage) -> u64| stages.iter().map(of).fold(0, u64::saturating_add);
+        (sum(|stage| stage.copied), sum(|stage| stage.expected.max(stage.copied)))
+    })
+}
+
 fn state(text: &str) -> Option<CloneState> {
     match text {
         "Not Started" => Some(CloneState::NotStarted),
@@ -105,6 +118,23 @@ fn state(text: &str) -> Option<CloneState> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_those_of_the_clone_that_goes_on() {
+        use CloneState::{Completed, InProgress, NotStarted};
+        let stage = |state, copied, expected| Stage { name: "FILE COPY".to_owned(), state, copied, expected };
+        let rows = [
+            (vec![], None),
+            (vec![stage(Completed, 9, 9), stage(NotStarted, 0, 0)], None),
+            (vec![stage(Completed, 0, 0), stage(InProgress, 5, 9), stage(NotStarted, 0, 0)], Some((5, 9))),
+            // An estimate may be exceeded.
+            (vec![stage(Completed, 9, 9), stage(InProgress, 3, 2)], Some((12, 12))),
+            (vec![stage(InProgress, u64::MAX, 1), stage(InProgress, 1, 1)], Some((u64::MAX, u64::MAX))),
+        ];
+        for (stages, expect) in rows {
+            assert_eq!(bytes(&stages), expect, "{stages:?}");
+        }
+    }
 
     #[test]
     fn states_are_the_servers_words() {

@@ -54,6 +54,15 @@ pub trait Servers: Send + Sync + 'static {
         session: &mut Option<Self::Session>,
         within: Duration,
     ) -> impl Future<Output = Result<Vec<String>, Silent>> + Send;
+
+    /// How far the clone into that server is, while one goes on: bytes copied, bytes in all. Sessions as with
+    /// [`Servers::poll`].
+    fn clone_bytes(
+        &self,
+        at: &Server,
+        session: &mut Option<Self::Session>,
+        within: Duration,
+    ) -> impl Future<Output = Result<Option<(u64, u64)>, Silent>> + Send;
 }
 
 /// A site's server, and what is needed to log in.

@@ -104,6 +104,22 @@ impl Servers for Mysql {
         *session = kept.then_some(open);
         Ok(names)
     }
+
+    async fn clone_bytes(
+        &self,
+        at: &Server,
+        session: &mut Option<Session>,
+        within: Duration,
+    ) -> Result<Option<(u64, u64)>, Silent> {
+        let deadline = Deadline::within(within);
+        let mut open = match session.take().filter(|open| is_current(open, at)) {
+            Some(open) => open,
+            None => Session::open(&target(at), deadline).await.map_err(|error| silent(&error))?,
+        };
+        let bytes = mysql::progress::clone_bytes(&mut open, deadline).await.map_err(|error| silent(&error))?;
+        *session = Some(open);
+        Ok(bytes)
+    }
 }
 
 /// Short tasks share a session: connecting takes longer than they do. A fence ends with its own; what waits for threads or

@@ -18,6 +18,7 @@
 //! - **Calls run side by side.** One that hangs delays no other.
 
 use bloodraven_api::MysqlFailoverGroup;
+use bloodraven_blueprint::objects::Taken;
 use bloodraven_brain::group::Outward;
 use bloodraven_brain::group::accounts::AccountRole;
 use bloodraven_brain::group::input::{Estate, Shown};
@@ -102,8 +103,25 @@ pub trait World: Send + Sync + 'static {
         Duration::from_mins(5)
     }
 
-    /// The group's accounts and keys.
-    fn secrets(&self, group: &GroupId) -> impl Future<Output = Result<Secrets, MissingSecret>> + Send;
+    /// The group's accounts and keys, from the Secrets that this spec names.
+    fn secrets(
+        &self,
+        group: &GroupId,
+        wanted: &MysqlFailoverGroup,
+    ) -> impl Future<Output = Result<Secrets, MissingSecret>> + Send;
+
+    /// Keeps the spec that was taken last, for an operator that comes later and cannot take the one that it finds. Asked
+    /// again and again; what is so already costs nothing.
+    fn keep_spec(&self, group: &GroupId, taken: &Taken) -> impl Future<Output = Result<(), Refused>> + Send {
+        let _ = (group, taken);
+        std::future::ready(Ok(()))
+    }
+
+    /// The spec that was kept last, from the store itself; none: none was, or nobody can read it.
+    fn kept_spec(&self, group: &GroupId) -> impl Future<Output = Result<Option<Taken>, Unavailable>> + Send {
+        let _ = group;
+        std::future::ready(Ok(None))
+    }
 
     /// How each of these sites is reached. A site that cannot be reached by any address is left out.
     fn addresses(
@@ -135,11 +153,21 @@ pub trait World: Send + Sync + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// Makes the outside look so, in the order that [`Outward`] names, as far as it can.
-    fn show(&self, group: &GroupId, outward: &Outward) -> impl Future<Output = Result<Shown, Unavailable>> + Send;
+    /// Makes the outside of the group that this spec wants look so, in the order that [`Outward`] names, as far as it can.
+    fn show(
+        &self,
+        group: &GroupId,
+        wanted: &MysqlFailoverGroup,
+        outward: &Outward,
+    ) -> impl Future<Output = Result<Shown, Unavailable>> + Send;
 
-    /// Begins to bring the site's pod to what the spec wants. Asked again until the estate shows it.
-    fn roll(&self, group: &GroupId, site: &Site) -> impl Future<Output = Result<(), Refused>> + Send;
+    /// Begins to bring the site's pod to what this spec wants. Asked again until the estate shows it.
+    fn roll(
+        &self,
+        group: &GroupId,
+        wanted: &MysqlFailoverGroup,
+        site: &Site,
+    ) -> impl Future<Output = Result<(), Refused>> + Send;
 
     /// Nobody needs the end of that pod any more: its object may go. A pod that is not there is done.
     fn release_pod(&self, group: &GroupId, uid: &str) -> impl Future<Output = Result<(), Refused>> + Send;

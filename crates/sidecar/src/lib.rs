@@ -25,6 +25,7 @@
 //! | `keeper` | the session with the parent of mysqld |
 //! | `outward` | what is asked of operator and peers |
 //! | `http` | what others may ask |
+//! | `volume` | how full the data volume is |
 //! | `notice`, `tell` | what people are told |
 
 #![forbid(unsafe_code)]
@@ -44,6 +45,7 @@ mod notice;
 mod outward;
 mod store;
 mod tell;
+mod volume;
 
 #[cfg(test)]
 mod testing;
@@ -143,6 +145,8 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     let (keeper, talking) = keeper::Keeper::at(config.keeper_socket.clone(), keeper_said);
     tasks.spawn(talking);
     let outstanding = Arc::new(Mutex::new(Outstanding::default()));
+    let volume = volume::Gauge::of(&config.state_dir);
+    tasks.spawn(volume.clone().watch());
     let brain = Sidecar::start(me.clone(), kept.disk.clone(), clock::boot());
     let parts = Parts {
         brain,
@@ -152,6 +156,7 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
         outward: outward::Outward::new(Arc::clone(&config), me, keys.clone(), outside.clone()).context(ClientSnafu)?,
         teller: teller.clone(),
         outstanding: Arc::clone(&outstanding),
+        volume: volume.clone(),
         writer: store::Writer::start(config.state_dir.clone(), kept, move |done| {
             // Gone only with the process that would want to know.
             let _ = disk_done.blocking_send(done);
@@ -160,8 +165,8 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
         config: Arc::clone(&config),
     };
     let group = GroupUid::new(&config.group_uid);
-    let (watched, state_dir) = ((keys.clone(), Arc::clone(&local)), config.state_dir.clone());
-    let service = http::Service::new(group, keys, outside, outstanding, (local, keeper), teller.clone(), state_dir);
+    let watched = (keys.clone(), Arc::clone(&local));
+    let service = http::Service::new(group, keys, outside, outstanding, (local, keeper), teller.clone(), volume);
     tasks.spawn(http::serve(listener, Arc::new(service)));
     tasks.spawn(watch_files(watched.0, watched.1, teller));
 

@@ -336,7 +336,9 @@ impl Stage {
         };
         assert_eq!(names("deployment"), sites(""));
         assert_eq!(names("pvc"), sites("-data"));
-        assert_eq!(names("configmap"), sites("-config"));
+        let mut config_maps = sites("-config");
+        config_maps.push("mysql-orders-spec".to_owned());
+        assert_eq!(names("configmap"), config_maps);
         let mut services = [sites(""), sites("-internal")].concat();
         services.extend(["mysql-orders-primary", "mysql-orders-replicas"].map(str::to_owned));
         services.sort();

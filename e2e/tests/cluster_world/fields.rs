@@ -79,7 +79,7 @@ async fn a_paused_group_is_left_as_it_is_until_the_pause_ends() {
     secret(namespace);
     let operator = Operator::start(namespace).await;
     let text = move || get("configmap", namespace, "mysql-orders-iad-config")["data"]["bloodraven.cnf"].to_string();
-    eventually("a ConfigMap", move || (names_of("configmap", namespace).len() == 2).then_some(())).await;
+    eventually("a ConfigMap", move || (names_of("configmap", namespace).len() == 3).then_some(())).await;
     let before = text();
     edit(namespace, &json!({"paused": true, "pausedReason": "disks are changed"}));
     eventually("Paused", move || {
@@ -160,7 +160,7 @@ async fn every_secret_that_a_spec_names_is_read_anew() {
     }
     put("tls", json!({"ca.crt": "one", "tls.crt": "-", "tls.key": "-"}));
     put("mysql-orders-authority", json!({"hmac.key": "a".repeat(32)}));
-    let read = || until(&world, &group, async || world.secrets(&group).await.ok());
+    let read = || until(&world, &group, async || world.secrets(&group, &wanted(&world, &group).await).await.ok());
     let before = read().await;
     let user = |it: &Secrets, role: AccountRole| it.others.get(&role).map(|account| account.user.clone());
     let users = [AccountRole::App, AccountRole::Monitor, AccountRole::Backup].map(|role| user(&before, role).unwrap());

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use super::stage::{Operator, apply, condition, feed, in_time, places, server_of};
 
-const NAMESPACE: &str = "hostile";
+pub(super) const NAMESPACE: &str = "hostile";
 
 /// A server that takes anything that calls itself a group.
-fn without_schema() -> ApiServer {
+pub(super) fn without_schema() -> ApiServer {
     let loosened = |(file, text): (String, String)| {
         let mut kind: Value = serde_saphyr::from_str(&text).unwrap();
         if file.starts_with("mysqlfailovergroups") {
@@ -23,7 +23,7 @@ fn without_schema() -> ApiServer {
     server_of(&crd::each().into_iter().map(loosened).collect::<Vec<_>>().join("\n---\n"))
 }
 
-fn group(name: &str, rest: &Value) -> Value {
+pub(super) fn group(name: &str, rest: &Value) -> Value {
     let mut object = json!({"apiVersion": "shipstream.io/v1alpha1", "kind": "MysqlFailoverGroup"});
     object.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
     object["metadata"]["name"] = json!(name);
@@ -32,7 +32,7 @@ fn group(name: &str, rest: &Value) -> Value {
 }
 
 /// As a server with our schema stores it: nobody fills in what is left out here.
-fn spec(sites: &[&str]) -> Value {
+pub(super) fn spec(sites: &[&str]) -> Value {
     let site = |name: &&str| {
         json!({"name": name, "zone": name, "lbIP": "192.0.2.7", "taintNodeSelector": {"hostile-site": name},
             "storage": {"storageClassName": "fast", "size": "1Gi"}})
@@ -114,7 +114,7 @@ fn put(server: &ApiServer, object: &Value) {
     }
 }
 
-fn read(server: &ApiServer, words: &[&str]) -> Option<Value> {
+pub(super) fn read(server: &ApiServer, words: &[&str]) -> Option<Value> {
     let got = server.kubectl().args(words).args(["-n", NAMESPACE, "-o", "json"]).output().ok()?;
     serde_json::from_slice(&got.stdout).ok()
 }
@@ -136,7 +136,7 @@ fn limit_of_connections(server: &ApiServer) -> Option<String> {
 }
 
 /// The group that is well takes an edit.
-fn takes_an_edit(server: &ApiServer, limit: &str) {
+pub(super) fn takes_an_edit(server: &ApiServer, limit: &str) {
     let patch = json!({"spec": {"mysqlConf": {"max-connections": limit}}}).to_string();
     let words = ["patch", "mfg", "-n", NAMESPACE, "orders", "--type=merge", "-p", &patch];
     assert!(server.kubectl().args(words).output().unwrap().status.success());
@@ -151,7 +151,7 @@ fn takes_an_edit(server: &ApiServer, limit: &str) {
 }
 
 /// `kubectl` blocks a thread.
-async fn on_a_thread(server: ApiServer, act: impl FnOnce(&ApiServer) + Send + 'static) -> ApiServer {
+pub(super) async fn on_a_thread(server: ApiServer, act: impl FnOnce(&ApiServer) + Send + 'static) -> ApiServer {
     let act = move || {
         act(&server);
         server
@@ -196,15 +196,20 @@ fn beside_them(server: &ApiServer) {
     takes_an_edit(server, "104");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn objects_that_nobody_can_understand_stop_no_other_group() {
-    let server = tokio::task::spawn_blocking(without_schema).await.unwrap();
-    apply(&server, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}).to_string());
+/// A namespace with a group that is well.
+pub(super) fn set_up(server: &ApiServer) {
+    apply(server, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}).to_string());
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "creds", "namespace": NAMESPACE},
         "stringData": {"username": "ops", "password": "p1", "MYSQL_ROOT_PASSWORD": "p2",
             "MYSQL_REPLICATION_USER": "repl", "MYSQL_REPLICATION_PASSWORD": "p3"}});
-    apply(&server, &secret.to_string());
-    apply(&server, &group("orders", &json!({ "spec": spec(&["iad", "pdx"]) })).to_string());
+    apply(server, &secret.to_string());
+    apply(server, &group("orders", &json!({ "spec": spec(&["iad", "pdx"]) })).to_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_that_nobody_can_understand_stop_no_other_group() {
+    let server = tokio::task::spawn_blocking(without_schema).await.unwrap();
+    set_up(&server);
     let first = Operator::at(&server, places(NAMESPACE)).await;
     let server = on_a_thread(server, |server| {
         takes_an_edit(server, "100");

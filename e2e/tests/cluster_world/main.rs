@@ -9,6 +9,7 @@
 
 mod fields;
 mod hostile;
+mod kept;
 mod marked;
 mod rights;
 mod stage;

@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 
 use bloodraven_api::{crd, keys};
 use bloodraven_blueprint::install::Install;
+use bloodraven_blueprint::objects::Taken;
 use bloodraven_brain::group::Outward;
 use bloodraven_brain::group::command::Label;
 use bloodraven_brain::lease::{Acquired, NewLease};
@@ -192,8 +193,10 @@ async fn do_everything(install: &Install, notes: &Notes, group: &GroupId) {
     keep_the_record(world, group).await;
     let object = wanted(world, group).await;
     until(world, group, async || world.furnish(group, &object).await.ok()).await;
-    until(world, group, async || world.secrets(group).await.ok()).await;
-    until(world, group, async || world.roll(group, &iad).await.ok()).await;
+    until(world, group, async || world.secrets(group, &object).await.ok()).await;
+    world.keep_spec(group, &Taken { generation: 1, spec: json!({}) }).await.unwrap();
+    world.kept_spec(group).await.unwrap().unwrap();
+    until(world, group, async || world.roll(group, &object, &iad).await.ok()).await;
     let uid = &estate.pods.iter().find(|pod| pod.site == pdx).unwrap().uid;
     let wish = Outward {
         primary: Some(Member { site: pdx.clone(), instance: Instance::new(uid, "store") }),
@@ -202,7 +205,7 @@ async fn do_everything(install: &Install, notes: &Notes, group: &GroupId) {
         taints: Some(BTreeMap::from([(iad.clone(), true), (pdx, false)])),
         ..Outward::default()
     };
-    let shown = until(world, group, async || world.show(group, &wish).await.ok()).await;
+    let shown = until(world, group, async || world.show(group, &object, &wish).await.ok()).await;
     assert_eq!((shown.labels, &shown.dns, &shown.taints), (true, &Ok(()), &Ok(())));
     for at in [1_700_000_000_000, 1_700_000_001_000] {
         let (reason, message) = ("NoPrimaryDetected".to_owned(), "nobody writes".to_owned());
@@ -211,7 +214,7 @@ async fn do_everything(install: &Install, notes: &Notes, group: &GroupId) {
     // a new operator applies all of it once more, changes what has changed, drops a site, and lets the group go
     let world = &self::world(install, notes).await;
     until(world, group, async || world.furnish(group, &object).await.ok()).await;
-    world.show(group, &Outward { dns: Some(iad), ..wish }).await.unwrap();
+    world.show(group, &object, &Outward { dns: Some(iad), ..wish }).await.unwrap();
     let sites = get("mfg", &group.namespace, "orders")["spec"]["sites"].clone();
     let mut more = sites.as_array().unwrap().clone();
     more.push(json!({"name": "fra", "zone": "fra", "lbIP": "192.0.2.7", "taintNodeSelector": {"none": "x"},

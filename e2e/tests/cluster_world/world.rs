@@ -147,7 +147,8 @@ async fn the_outside_follows_and_stays_untouched_when_it_is_as_wanted() {
         ..Outward::default()
     };
     // nodes are watched apart from pods: asked until they were seen, as the brain does
-    let shown = until(&world, &group, async || world.show(&group, &wish).await.ok()).await;
+    let shown =
+        until(&world, &group, async || world.show(&group, &wanted(&world, &group).await, &wish).await.ok()).await;
     assert_eq!((shown.labels, &shown.dns, &shown.taints), (true, &Ok(()), &Ok(())));
     let role = |name: &str| get("pod", "outward", name)["metadata"]["labels"][keys::LABEL_ROLE].clone();
     assert_eq!((role("a"), role("b")), (json!("replica"), json!("primary")));
@@ -167,7 +168,7 @@ async fn the_outside_follows_and_stays_untouched_when_it_is_as_wanted() {
         each.map(|object| object["metadata"]["resourceVersion"].clone())
     };
     let before = versions();
-    world.show(&group, &wish).await.unwrap();
+    world.show(&group, &wanted(&world, &group).await, &wish).await.unwrap();
     assert_eq!(versions(), before, "nothing is written that is so already");
 }
 
@@ -175,7 +176,7 @@ async fn the_outside_follows_and_stays_untouched_when_it_is_as_wanted() {
 async fn secrets_are_read_and_what_is_missing_is_named() {
     let (world, group) = stage("secrets").await;
     let read = || {
-        until(&world, &group, async || match world.secrets(&group).await {
+        until(&world, &group, async || match world.secrets(&group, &wanted(&world, &group).await).await {
             Err(MissingSecret::Unread { .. }) => None,
             other => Some(other),
         })
@@ -230,7 +231,8 @@ async fn every_secret_that_the_spec_names_is_read_anew() {
     write("mysql-orders-authority", json!({"hmac.key": "k".repeat(32)}));
     for to in ["one", "two"] {
         rotate(to);
-        let read = until(&world, &group, async || world.secrets(&group).await.ok()).await;
+        let read =
+            until(&world, &group, async || world.secrets(&group, &wanted(&world, &group).await).await.ok()).await;
         let found = (read.operator.password, read.replication.map(|account| account.password));
         assert_eq!(found, (format!("ops-{to}"), Some(format!("repl-{to}"))), "without the line end");
         assert!(read.missing.is_none() && read.others.len() == ROLES.len());
@@ -241,7 +243,7 @@ async fn every_secret_that_the_spec_names_is_read_anew() {
     // One that nobody needs to lead is left out, and named.
     let delete = ["delete", "secret", "-n", "rotated", "app"];
     assert!(server().kubectl().args(delete).output().unwrap().status.success());
-    let read = world.secrets(&group).await.unwrap();
+    let read = world.secrets(&group, &wanted(&world, &group).await).await.unwrap();
     assert_eq!(read.missing, Some(MissingSecret::NotFound { name: "app".to_owned() }));
     assert!(!read.others.contains_key(&AccountRole::App) && read.others.len() == 3);
 }
@@ -333,7 +335,7 @@ async fn a_group_is_furnished_rolled_when_told_and_let_go() {
     assert!(names_of("service", "furnish").contains(&"mysql-orders-pdx-internal".to_owned()));
     let text = get("configmap", "furnish", "mysql-orders-pdx-config")["data"]["bloodraven.cnf"].to_string();
     assert!(text.contains("max-connections=77"), "{text}");
-    until(&world, &group, async || world.roll(&group, &Site::new("iad")).await.ok()).await;
+    until(&world, &group, async || world.roll(&group, &object, &Site::new("iad")).await.ok()).await;
     assert_ne!(version("mysql-orders-iad"), before);
     until(&world, &group, async || {
         let rollouts = world.estate(&group, &sites()).await.ok()?.rollouts;

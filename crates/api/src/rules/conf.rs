@@ -13,7 +13,8 @@ use super::text::{ONE_LINE, OPTION_NAME};
 use crate::group::MysqlFailoverGroupSpec;
 
 /// Options that the operator owns, with `-`; a trailing `*` stands for anything. `plugin-load` would drop what
-/// `plugin-load-add` loads, and the two old spellings are still read by servers.
+/// `plugin-load-add` loads, and the two old spellings are still read by servers. Without the performance schema, its threads
+/// or their attributes nobody could see that a session is gone.
 pub const OWNED_KEYS: &[&str] = &[
     "admin-address",
     "admin-port",
@@ -27,6 +28,11 @@ pub const OWNED_KEYS: &[&str] = &[
     "log-bin",
     "log-replica-updates",
     "log-slave-updates",
+    "performance-schema",
+    "performance-schema-instrument",
+    "performance-schema-max-thread-classes",
+    "performance-schema-max-thread-instances",
+    "performance-schema-session-connect-attrs-size",
     "persisted-globals-load",
     "plugin-load",
     "plugin-load-add",
@@ -145,6 +151,7 @@ mod tests {
             "log-bin-trust-function-creators",
             "skip-name-resolve",
             "read-only-x",
+            "performance-schema-digests-size",
             "ssl-cipher",
         ] {
             assert!(!is_owned_key(key), "{key}");

@@ -32,7 +32,7 @@ const LONGEST: usize = 32_768;
 pub struct Hands {
     /// A spec was refused, and why; the last valid one stays in force.
     pub invalid_spec: Option<String>,
-    /// Commits on the primary do not come back: where, since when.
+    /// Commits on the primary do not come back, or its data volume is nearly full: where.
     pub write_stalled: Option<String>,
     /// The client port takes nobody any more: where.
     pub connections_exhausted: Option<String>,

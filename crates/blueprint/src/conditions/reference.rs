@@ -115,7 +115,7 @@ const fn wrong(reason: DegradedReason) -> &'static str {
         DegradedReason::CooldownActive => "a failover waits for the end of the cooldown; names the time",
         DegradedReason::HolderBehind => "the primary lacks what another site has, and stays closed",
         DegradedReason::NoPrimary => "no site is writable",
-        DegradedReason::WriteStalled => "commits on the primary do not come back",
+        DegradedReason::WriteStalled => "commits on the primary do not come back, or its data volume is nearly full",
         DegradedReason::ConnectionsExhausted => "the primary takes no more connections",
         DegradedReason::ReplicationError => "a replication thread reports an error",
         DegradedReason::ReplicationBroken => "a replication thread stands still; a link that is cut counts as lag",

@@ -23,6 +23,7 @@ mod secret;
 mod server_id;
 mod service;
 mod taint;
+mod taken;
 
 pub use certificate::{Certificate, certificate};
 pub use claim::claim;
@@ -37,6 +38,7 @@ pub use secret::{AuthorityKeys, KEY_BYTES, authority, operator_account};
 pub use server_id::server_ids;
 pub use service::{internal_service, primary_service, replicas_service, site_service};
 pub use taint::{NodeTaint, Taints, taints, untaint};
+pub use taken::{Taken, taken, taken_spec};
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};

@@ -122,6 +122,7 @@ fn what_was_seen_is_shown() {
         version: Some("1.0".to_owned()),
         pair: Some(pair),
         lease_remaining: Some(Millis(1500)),
+        volume: None,
     };
     let beside = BTreeMap::from([(Site::new("pdx"), told)]);
     let status = shown(&group, at(5), &beside, MysqlFailoverGroupStatus::default());

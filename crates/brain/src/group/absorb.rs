@@ -49,6 +49,7 @@ impl Group {
                 self.seen.shown = Some(shown);
             }
             Input::CredentialsChanged(credentials) => self.take_credentials(now, credentials),
+            Input::CloneProgress { site, bytes } => self.clone_reported(&site, bytes),
             Input::CachePolled { site, facts } => {
                 if let Some(seen) = self.seen.sites.get_mut(&site) {
                     seen.cache = Some(facts);

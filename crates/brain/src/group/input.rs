@@ -72,6 +72,13 @@ pub enum Input {
     Shown(Shown),
     /// Which credentials there are: told at first, and when they were read anew and are others.
     CredentialsChanged(Credentials),
+    /// How far the copy into a site is.
+    CloneProgress {
+        /// Which site.
+        site: Site,
+        /// Bytes copied, bytes in all.
+        bytes: (u64, u64),
+    },
     /// A poll of a site's cache ended; none: it does not answer.
     CachePolled {
         /// Which site.

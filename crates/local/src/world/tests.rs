@@ -29,6 +29,12 @@ fn rig() -> Rig {
     Rig { world: world(0), other: world(1), group: GroupId::new("local", "local"), network, store, _folder: folder }
 }
 
+impl Rig {
+    fn wanted(&self) -> MysqlFailoverGroup {
+        bloodraven_blueprint::spec::object(self.store.read_group().unwrap().value).unwrap()
+    }
+}
+
 fn sites() -> Vec<Site> {
     ["iad", "pdx", "fra"].map(Site::new).into()
 }
@@ -162,7 +168,7 @@ async fn the_estate_is_what_the_supervisor_wrote() {
     rig.world.release_pod(&rig.group, "a").await.unwrap();
     rig.world.release_pod(&rig.group, "a").await.unwrap();
     assert_eq!(rig.world.estate(&rig.group, &sites()).await.unwrap().pods.len(), 2);
-    rig.world.roll(&rig.group, &Site::new("pdx")).await.unwrap();
+    rig.world.roll(&rig.group, &rig.wanted(), &Site::new("pdx")).await.unwrap();
     assert_eq!(rig.store.rolls().unwrap(), [("pdx".to_owned(), "c".to_owned())]);
 }
 
@@ -195,16 +201,16 @@ async fn everyone_is_reached_through_a_link_of_ones_own() {
 #[tokio::test]
 async fn secrets_are_whole_or_the_missing_part_is_named() {
     let rig = rig();
-    let secrets = rig.world.secrets(&rig.group).await.unwrap();
+    let secrets = rig.world.secrets(&rig.group, &rig.wanted()).await.unwrap();
     assert_eq!(secrets.operator.user, "bloodraven");
     assert_eq!(secrets.replication.unwrap().user, "replication");
     let others: Vec<&str> = secrets.others.values().map(|account| account.user.as_str()).collect();
     assert_eq!((others, secrets.tls), (vec!["app", "readonly", "monitor", "backup"], None));
     std::fs::write(rig.store.key_file(), b"short").unwrap();
-    let error = rig.world.secrets(&rig.group).await.unwrap_err().to_string();
+    let error = rig.world.secrets(&rig.group, &rig.wanted()).await.unwrap_err().to_string();
     assert!(error.contains("hmac.key") && error.contains("32 bytes"), "{error}");
     std::fs::remove_file(rig.store.secrets().join("replication/password")).unwrap();
-    let error = rig.world.secrets(&rig.group).await.unwrap_err().to_string();
+    let error = rig.world.secrets(&rig.group, &rig.wanted()).await.unwrap_err().to_string();
     assert!(error.contains("replication/password"), "{error}");
 }
 
@@ -215,10 +221,10 @@ async fn what_is_told_and_shown_is_in_the_directory() {
     rig.world.record_event(&rig.group, &event).await.unwrap();
     let found = rig.store.events(10).unwrap();
     assert_eq!((found[0].kind.as_str(), found[0].reason.as_str(), found.len()), ("Warning", "Why", 1));
-    let shown = rig.world.show(&rig.group, &Outward { epoch: 3, ..Outward::default() }).await.unwrap();
+    let shown = rig.world.show(&rig.group, &rig.wanted(), &Outward { epoch: 3, ..Outward::default() }).await.unwrap();
     assert!(shown.labels && shown.dns.is_ok() && shown.taints.is_ok());
     assert_eq!(rig.store.shown().unwrap().epoch, 3);
-    assert!(rig.world.show(&rig.group, &Outward { epoch: 2, ..Outward::default() }).await.is_err());
+    assert!(rig.world.show(&rig.group, &rig.wanted(), &Outward { epoch: 2, ..Outward::default() }).await.is_err());
     let glimpse = rig.world.groups().await.unwrap().remove(0);
     assert_eq!((glimpse.id, Arc::strong_count(&glimpse.object)), (rig.group.clone(), 1));
     let now = rig.world.now();

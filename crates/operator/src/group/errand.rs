@@ -2,6 +2,7 @@
 //!
 //! In: a command. Out: a call to the world. Must not: be repeated here, or be done without leadership.
 
+use super::spec::Valid;
 use super::{Common, STORE_BOUND};
 use crate::servers::Servers;
 use crate::world::{GroupId, World};
@@ -11,7 +12,7 @@ use bloodraven_brain::group::command::RequestKind;
 use tokio::time::timeout;
 
 /// One errand, under its bound.
-pub(super) async fn run<W: World, S: Servers>(common: &Common<W, S>, id: &GroupId, command: Command) {
+pub(super) async fn run<W: World, S: Servers>(common: &Common<W, S>, id: &GroupId, valid: &Valid, command: Command) {
     let world = &common.world;
     let (resource, call) = match command {
         Command::RemoveRequest { kind, text } => {
@@ -19,7 +20,7 @@ pub(super) async fn run<W: World, S: Servers>(common: &Common<W, S>, id: &GroupI
             ("request", timeout(STORE_BOUND, common.leadership.guard(remove)).await)
         }
         Command::Roll { site } => {
-            let roll = async move { world.roll(id, &site).await };
+            let roll = async move { world.roll(id, valid.object(), &site).await };
             ("pod", timeout(STORE_BOUND, common.leadership.guard(roll)).await)
         }
         Command::ReleasePod { uid } => {

@@ -45,5 +45,6 @@ fn in_status(details: Details) -> Beside {
         version: details.version,
         pair: details.variables.map(pair),
         lease_remaining: details.lease_remaining,
+        volume: details.volume,
     }
 }

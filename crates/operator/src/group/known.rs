@@ -12,6 +12,7 @@ use bloodraven_blueprint::objects::conf::relaxed;
 use bloodraven_blueprint::report::Beside;
 use bloodraven_brain::group::Group;
 use bloodraven_brain::name::Site;
+use bloodraven_brain::volume::Space;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The release of this program; sidecars say theirs.
@@ -26,6 +27,7 @@ type Warning = (ConfigWarningReason, String);
 pub(super) fn hands(
     shared: &Shared,
     valid: &Valid,
+    writer: Option<&Site>,
     exhausted: &BTreeSet<Site>,
     probed: &Probed,
     beside: &BTreeMap<Site, Beside>,
@@ -38,20 +40,33 @@ pub(super) fn hands(
     let unread = || lock(&shared.unread).clone();
     Hands {
         invalid_spec: refused.or_else(unbuilt).or_else(unread),
-        write_stalled: probed.stalled.clone(),
+        write_stalled: stalled(writer, probed, beside),
         connections_exhausted,
         warnings: [durability(valid), skew(valid, beside), events(probed)].into_iter().flatten().collect(),
     }
+}
+
+/// Commits that do not come back, and a volume that leaves them no room; both at the one who writes.
+fn stalled(writer: Option<&Site>, probed: &Probed, beside: &BTreeMap<Site, Beside>) -> Option<String> {
+    let full = writer.filter(|site| {
+        let space = beside.get(*site).and_then(|beside| beside.volume);
+        space.is_some_and(Space::is_nearly_full)
+    });
+    let full = full.map(|site| format!("{site}: less than 1 % of the data volume is free; make it larger"));
+    let words: Vec<String> = probed.stalled.iter().cloned().chain(full).collect();
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 /// Who is tried, while somebody is confirmed to write.
 pub(super) fn target(group: &Group, valid: &Valid) -> Option<Target> {
     let kept = group.kept()?;
     let site = group.serving(&kept)?.site.clone();
-    let server = group.seen.site(&site)?.facts.as_ref()?.server_uuid;
+    let facts = group.seen.site(&site)?.facts.as_ref()?;
     let probe = &valid.object().spec.write_probe;
-    let every = Some(probe.interval.as_std()).filter(|every| !every.is_zero());
-    Some(Target { site, server, every, within: probe.timeout.as_std() })
+    // The probe's schema stands beside data of users only: a server that has nothing else could not be cloned into any more
+    // once somebody else writes.
+    let every = Some(probe.interval.as_std()).filter(|every| !every.is_zero() && facts.user_data);
+    Some(Target { site, server: facts.server_uuid, every, within: probe.timeout.as_std() })
 }
 
 fn durability(valid: &Valid) -> Option<Warning> {

@@ -9,7 +9,7 @@ use super::leader::ToLeader;
 use super::sidecar::Line;
 use super::{Common, Shared};
 use crate::servers::{Server, Servers};
-use crate::tasks::{Owned, own, unless_it_panics};
+use crate::tasks::{Owned, own, rest, unless_it_panics};
 use crate::world::World;
 use bloodraven_brain::group::command::Lane;
 use bloodraven_brain::group::input::Outcome;
@@ -18,11 +18,12 @@ use bloodraven_brain::message::QuestionId;
 use bloodraven_brain::name::Site;
 use bloodraven_brain::site::Pair;
 use bloodraven_gtid::Uuid;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// The brain gives a lane one task at a time; a second one can wait while the first is being given up.
 const WAITING: usize = 2;
@@ -32,6 +33,10 @@ const CLEARING: Duration = Duration::from_millis(250);
 
 /// A session that lay idle for longer is not used again.
 const KEPT_FOR: Duration = Duration::from_secs(10);
+
+/// How often a copy is looked at, and how long a look may take.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+const LOOK_WITHIN: Duration = Duration::from_secs(2);
 
 /// One task.
 #[derive(Debug)]
@@ -113,7 +118,11 @@ async fn work<W: World, S: Servers>(
 ) {
     let mut kept = None;
     while let Some(Job { id, server, task, until }) = jobs.recv().await {
-        let outcome = one(&common, &shared, &place, &mut kept, server, &task, until).await;
+        let done = one(&common, &shared, &place, &mut kept, server, &task, until);
+        let outcome = tokio::select! {
+            outcome = done => outcome,
+            never = watch_copy(&common, &shared, &place, &inbox), if matches!(task, Task::Clone { .. }) => match never {},
+        };
         if let Outcome::Refused(_) = &outcome {
             shared.reread.notify_one();
         }
@@ -178,6 +187,27 @@ async fn one<W: World, S: Servers>(
     let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Refused(_));
     *kept = session.filter(|_| !failed).map(|session| Kept { of: server, session, used: Instant::now() });
     outcome
+}
+
+/// Tells how far the copy into the site is, as long as it is polled.
+async fn watch_copy<W: World, S: Servers>(
+    common: &Common<W, S>,
+    shared: &Shared,
+    place: &Place,
+    inbox: &mpsc::Sender<ToLeader>,
+) -> Infallible {
+    let mut session = None;
+    loop {
+        rest(LOOK_EVERY).await;
+        let (network, known) = (place.network.borrow().clone(), shared.secrets.borrow().clone());
+        let Some(server) = informer::server(&place.site, &network, known.as_deref()) else { continue };
+        let look = unless_it_panics(common.servers.clone_bytes(&server, &mut session, LOOK_WITHIN));
+        if let Ok(Some(Ok(Some(bytes)))) = timeout(LOOK_WITHIN, look).await {
+            let site = place.site.clone();
+            // Nobody listens any more: whoever polls this is gone in a moment.
+            let _ = inbox.send(ToLeader::Input(Input::CloneProgress { site, bytes })).await;
+        }
+    }
 }
 
 /// The way to the site's sidecar.

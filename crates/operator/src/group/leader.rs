@@ -232,7 +232,8 @@ impl<W: World, S: Servers> Leader<W, S> {
                 let HeardFrom { words, riding, beside } = *heard;
                 for (site, said) in beside {
                     let known = self.beside.entry(site).or_default();
-                    *known = Beside { server_id: known.server_id, ..said };
+                    // Who hands a word on does not say how full another's volume is.
+                    *known = Beside { server_id: known.server_id, volume: said.volume.or(known.volume), ..said };
                 }
                 if let Some((id, nonce)) = riding {
                     bound(&mut self.riding, QUESTIONS);
@@ -442,8 +443,8 @@ impl<W: World, S: Servers> Leader<W, S> {
         if self.errands.len() >= ERRANDS {
             return;
         }
-        let (common, id) = (Arc::clone(&self.common), self.shared.id.clone());
-        self.errands.spawn(async move { super::errand::run(&common, &id, command).await });
+        let (common, id, valid) = (Arc::clone(&self.common), self.shared.id.clone(), Arc::clone(&self.valid));
+        self.errands.spawn(async move { super::errand::run(&common, &id, &valid, command).await });
     }
 
     /// Lets people see the leader: after each poll, after each notice, and at least once a second.
@@ -477,12 +478,13 @@ impl<W: World, S: Servers> Leader<W, S> {
 
     /// What only the hands know of the whole group.
     fn note_hands(&mut self) {
-        let known = known::hands(&self.shared, &self.valid, &self.exhausted, &self.probed, &self.beside);
+        let target = known::target(&self.group, &self.valid);
+        let writer = target.as_ref().map(|target| &target.site);
+        let known = known::hands(&self.shared, &self.valid, writer, &self.exhausted, &self.probed, &self.beside);
         if known != self.hands {
             self.common.ears.hands(&self.shared.id, &known);
             self.hands = known;
         }
-        let target = known::target(&self.group, &self.valid);
         self.probes.send_if_modified(|before| {
             let news = *before != target;
             *before = target;

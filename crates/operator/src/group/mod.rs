@@ -21,6 +21,7 @@ mod secrets;
 mod sidecar;
 mod spec;
 mod store;
+mod taken;
 mod words;
 
 pub(crate) use leader::{Asked, ToLeader};
@@ -138,7 +139,10 @@ async fn lead_whenever_elected<W: World, S: Servers>(common: Arc<Common<W, S>>, 
     loop {
         let Ok(Some(reign)) = reigns.wait_for(Option::is_some).await.map(|reign| *reign) else { return };
         told.borrow_and_update();
-        let valid = shared.take_spec(&common);
+        let (valid, unread) = match shared.take_spec(&common) {
+            None if !shared.told.borrow().deleting => taken::recover(&common, &shared).await,
+            valid => (valid, false),
+        };
         let unled_now = valid.is_none() && !shared.told.borrow().deleting;
         let refused = lock(&shared.refused).clone().filter(|_| unled_now);
         if refused.is_none() {
@@ -147,6 +151,7 @@ async fn lead_whenever_elected<W: World, S: Servers>(common: Arc<Common<W, S>>, 
         if let Some(valid) = valid {
             let _count = Counted::new(&common.leading);
             let _furnish = own(furnish::keep(Arc::clone(&common), Arc::clone(&shared)));
+            let _taken = own(taken::keep(Arc::clone(&common), Arc::clone(&shared)));
             let leader = leader::Leader::new(&common, &shared, reign, valid);
             tokio::select! {
                 () = reign_over(reigns.clone(), reign.number) => {}
@@ -172,6 +177,7 @@ async fn lead_whenever_elected<W: World, S: Servers>(common: Arc<Common<W, S>>, 
             changed = told.changed() => if changed.is_err() { return },
             () = reign_over(reigns.clone(), reign.number) => {}
             () = nobody_leads => {}
+            () = taken::again(), if unread => {}
         }
     }
 }
@@ -236,6 +242,10 @@ impl Shared {
         }
     }
 
+    fn has_replication(&self) -> bool {
+        self.secrets.borrow().as_ref().is_some_and(|known| known.now.replication.is_some())
+    }
+
     /// The spec as it stands, or the last one that could be taken; none: nothing can be led.
     fn take_spec<W: World, S: Servers>(&self, common: &Common<W, S>) -> Option<Arc<Valid>> {
         let object = Arc::clone(&self.told.borrow());
@@ -243,7 +253,7 @@ impl Shared {
             return None;
         }
         let mut valid = lock(&self.valid);
-        let replication = self.secrets.borrow().as_ref().is_some_and(|known| known.now.replication.is_some());
+        let replication = self.has_replication();
         let now = common.world.now();
         let refused = match spec::read(&object, valid.as_deref(), now.wall, replication) {
             Ok(read) => {
@@ -252,7 +262,13 @@ impl Shared {
                 }
                 None
             }
-            Err(because) => Some(because),
+            Err(because) => {
+                // Secrets may come and go under a spec that stays.
+                if let Some(other) = valid.as_ref().and_then(|valid| valid.under(replication)) {
+                    *valid = Some(Arc::new(other));
+                }
+                Some(because)
+            }
         };
         let mut known = lock(&self.refused);
         if *known != refused {

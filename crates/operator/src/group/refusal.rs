@@ -19,23 +19,27 @@ const AGAIN: Duration = Duration::from_secs(5);
 pub(super) struct Unled<W, S> {
     common: Arc<Common<W, S>>,
     shared: Arc<Shared>,
-    /// What is shown already.
+    /// What people were told already.
+    told: Option<String>,
+    /// What is shown in the status already.
     shown: Option<String>,
 }
 
 impl<W: World, S: Servers> Unled<W, S> {
     pub(super) fn new(common: &Arc<Common<W, S>>, shared: &Arc<Shared>) -> Self {
-        Self { common: Arc::clone(common), shared: Arc::clone(shared), shown: None }
+        Self { common: Arc::clone(common), shared: Arc::clone(shared), told: None, shown: None }
     }
 
     /// Never ends by itself: the caller waits for something better. What is shown already is looked at again after a
     /// while only: each write is a change of the object, too.
     pub(super) async fn tell(&mut self, because: &str) {
-        if self.shown.as_deref() == Some(because) {
-            rest(AGAIN).await;
-        } else {
+        if self.told.as_deref() != Some(because) {
             let now = self.common.world.now();
             self.shared.write(self.common.ears.unled(&self.shared.id, now, because));
+            self.told = Some(because.to_owned());
+        }
+        if self.shown.as_deref() == Some(because) {
+            rest(AGAIN).await;
         }
         loop {
             if self.show(because).await.is_some() {

@@ -4,11 +4,12 @@
 //! change. Must not: forget what it knew because a reading failed, the key that was in force before the present one, or an
 //! account that some server may still ask for; take what no server would.
 
-use super::{Common, STORE_BOUND, Shared, lock};
+use super::{Common, STORE_BOUND, Shared, lock, spec};
 use crate::servers::Servers;
 use crate::tasks::rest;
 use crate::world::{Account, MissingSecret, Secrets, World};
 use bloodraven_brain::group::accounts::{AccountRole, CredentialsVersion};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -48,11 +49,7 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
     let mut changes = common.world.changes_of(&shared.id);
     let mut missing: Option<MissingSecret> = None;
     loop {
-        let read = match timeout(STORE_BOUND, common.world.secrets(&shared.id)).await {
-            Ok(read) => read,
-            Err(_) => Err(MissingSecret::Unread { because: "no answer within 5 s".to_owned() }),
-        };
-        let now_missing = match read.and_then(usable) {
+        let now_missing = match read(&common, &shared).await.and_then(usable) {
             Ok(secrets) => {
                 let missing = secrets.missing.clone();
                 shared.secrets.send_if_modified(|known| take(known, secrets));
@@ -75,6 +72,19 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
         }
         rest(if known { SOON } else { Duration::from_millis(50) }).await;
     }
+}
+
+/// Those that the spec in force names; without one, those that the object names, as far as it can be read.
+async fn read<W: World, S: Servers>(common: &Common<W, S>, shared: &Shared) -> Result<Secrets, MissingSecret> {
+    let unread = |because: String| MissingSecret::Unread { because };
+    // Who does not lead takes no spec: what it took while it led may be long gone.
+    let valid = lock(&shared.valid).clone().filter(|_| common.leadership.holds());
+    let wanted = match &valid {
+        Some(valid) => Cow::Borrowed(valid.object()),
+        None => Cow::Owned(spec::typed(&shared.told.borrow()).map_err(unread)?),
+    };
+    let read = timeout(STORE_BOUND, common.world.secrets(&shared.id, &wanted)).await;
+    read.unwrap_or_else(|_| Err(unread("no answer within 5 s".to_owned())))
 }
 
 /// Returns whether something is new.

@@ -200,7 +200,7 @@ fn site(now: Now, group: &Group, wanted: &SiteSpec, metrics: &GroupMetrics) {
     metrics.replication_running(name, ReplicationThread::Io).set(runs(receiver));
     metrics.replication_running(name, ReplicationThread::Sql).set(runs(applier));
     if let Some(kept) = group.kept() {
-        kept_of_site(&kept, &wanted.site, metrics);
+        kept_of_site(&kept, &wanted.site, group.clone_bytes(&kept, &wanted.site), metrics);
         receipts(now, group, &kept, name, metrics);
     }
     if group.spec.cache.is_some() {
@@ -219,7 +219,7 @@ fn receipts(now: Now, group: &Group, kept: &Kept, name: &str, metrics: &GroupMet
     }
 }
 
-fn kept_of_site(kept: &Kept, site: &Site, metrics: &GroupMetrics) {
+fn kept_of_site(kept: &Kept, site: &Site, bytes: Option<(u64, u64)>, metrics: &GroupMetrics) {
     let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let known = kept.site(site);
     let divergent = i64::try_from(known.divergent.count()).unwrap_or(i64::MAX);
@@ -227,7 +227,7 @@ fn kept_of_site(kept: &Kept, site: &Site, metrics: &GroupMetrics) {
     let seat = kept.record.as_ref().and_then(|record| record.seat.as_ref());
     let unapplied = seat.filter(|seat| seat.site == *site).map_or(0, |_| kept.unapplied.count());
     metrics.unapplied_transactions(site.as_str()).set(i64::try_from(unapplied).unwrap_or(i64::MAX));
-    match known.clone.and_then(|clone| clone.bytes) {
+    match bytes {
         Some((done, total)) => {
             metrics.clone_bytes(site.as_str(), CloneBytes::Done).set(whole(done));
             metrics.clone_bytes(site.as_str(), CloneBytes::Total).set(whole(total));

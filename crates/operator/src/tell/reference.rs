@@ -39,9 +39,10 @@ const fn row(reason: EventReason) -> (&'static str, &'static str) {
             "the primary lacks what another site has and stays closed",
             "decide which one counts; the message has the statements",
         ),
-        E::WriteStalled => {
-            ("commits on the primary do not come back", "look at its disk, and at replicas that should acknowledge")
-        }
+        E::WriteStalled => (
+            "commits on the primary do not come back, or its data volume is nearly full",
+            "look at its disk, and at replicas that should acknowledge",
+        ),
         E::ConnectionsExhausted => {
             ("the primary takes no more connections", "raise max_connections or end idle sessions")
         }

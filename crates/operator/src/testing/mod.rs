@@ -6,7 +6,7 @@ mod servers;
 mod sidecar;
 mod world;
 
-pub(crate) use servers::FakeServers;
+pub(crate) use servers::{FakeServer, FakeServers};
 pub(crate) use sidecar::FakeSidecar;
 pub(crate) use world::{FakeWorld, Refusing, Trouble};
 

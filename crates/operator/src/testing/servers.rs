@@ -52,6 +52,8 @@ pub(crate) struct FakeServer {
     pub(crate) behind: Millis,
     /// A copy into it takes for ever.
     pub(crate) clone_hangs: bool,
+    /// How far that copy is.
+    pub(crate) copied: Option<(u64, u64)>,
 }
 
 /// All of them.
@@ -93,6 +95,7 @@ impl FakeServers {
             broken: false,
             behind: Millis(0),
             clone_hangs: false,
+            copied: None,
         };
         let servers = sites.iter().enumerate().map(|(number, site)| (Site::new(site), server(number + 1)));
         Self { servers: Mutex::new(servers.collect()), in_flight: Arc::default() }
@@ -231,6 +234,10 @@ impl Servers for FakeServers {
             }
             Outcome::Read(Box::new(server.facts()))
         })
+    }
+
+    async fn clone_bytes(&self, at: &Server, _: &mut Option<()>, _: Duration) -> Result<Option<(u64, u64)>, Silent> {
+        Ok(self.get(at).copied)
     }
 
     async fn commit(&self, at: &Server, _: &mut Option<()>, meant: Uuid, _: Duration) -> Result<(), Silent> {

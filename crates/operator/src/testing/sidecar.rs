@@ -11,6 +11,7 @@ use bloodraven_brain::name::{Instance, Member, Site};
 use bloodraven_brain::record::View;
 use bloodraven_brain::site::Pair;
 use bloodraven_brain::time::{Boot, Millis};
+use bloodraven_brain::volume::Space;
 use bloodraven_gtid::GtidSet;
 use bloodraven_wire::message::Details;
 use bloodraven_wire::query::{self, Purpose};
@@ -49,6 +50,8 @@ pub(crate) struct Sidecar {
     pub(crate) emptied: AtomicUsize,
     /// Its release.
     pub(crate) version: Mutex<String>,
+    /// How full its data volume is.
+    pub(crate) volume: Mutex<Option<Space>>,
 }
 
 impl FakeSidecar {
@@ -68,6 +71,7 @@ impl FakeSidecar {
             nonces: AtomicUsize::default(),
             emptied: AtomicUsize::default(),
             version: Mutex::new(env!("CARGO_PKG_VERSION").to_owned()),
+            volume: Mutex::default(),
         });
         let router = Router::new()
             .route("/authority", get(authority).post(authority))
@@ -176,7 +180,8 @@ impl Sidecar {
             uptime: Millis(uptime),
         };
         let version = self.version.lock().expect("nobody panicked here").clone();
-        let details = Details { version: Some(version), ..Details::default() };
+        let volume = *self.volume.lock().expect("nobody panicked here");
+        let details = Details { version: Some(version), volume, ..Details::default() };
         AckMessage { group: self.group.clone(), ack, details, question, relayed: Vec::new() }
     }
 

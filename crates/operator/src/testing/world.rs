@@ -5,6 +5,7 @@ use crate::world::{
     Unfurnished, Version, World,
 };
 use bloodraven_api::MysqlFailoverGroup;
+use bloodraven_blueprint::objects::Taken;
 use bloodraven_brain::group::Outward;
 use bloodraven_brain::group::input::{Estate, PodFacts, Rollout, Shown};
 use bloodraven_brain::lease::{Acquired, Lease, NewLease};
@@ -35,6 +36,8 @@ pub(crate) enum Refusing {
     Reads,
     /// Nothing is shown: the call hangs.
     Show,
+    /// The spec that was kept is not read.
+    KeptSpec,
 }
 
 /// See above.
@@ -58,6 +61,7 @@ struct Inner {
     password: String,
     shown: Option<Outward>,
     events: Vec<Event>,
+    taken: BTreeMap<GroupId, Taken>,
     pub(crate) trouble: Trouble,
 }
 
@@ -164,6 +168,11 @@ impl FakeWorld {
     /// Everything that people were told so far.
     pub(crate) fn events(&self) -> Vec<Event> {
         self.lock().events.clone()
+    }
+
+    /// The spec that was kept.
+    pub(crate) fn taken(&self, id: &GroupId) -> Option<Taken> {
+        self.lock().taken.get(id).cloned()
     }
 
     pub(crate) fn holder(&self) -> Option<String> {
@@ -310,7 +319,7 @@ impl World for FakeWorld {
         Ok(Estate { pods: self.lock().pods.clone(), own_volumes: sites.to_vec(), rollouts })
     }
 
-    async fn secrets(&self, _: &GroupId) -> Result<Secrets, MissingSecret> {
+    async fn secrets(&self, _: &GroupId, _: &MysqlFailoverGroup) -> Result<Secrets, MissingSecret> {
         let account = |user: &str| Account { user: user.to_owned(), password: self.lock().password.clone() };
         let trouble = self.lock().trouble.clone();
         if let Some(missing) = trouble.secrets {
@@ -338,7 +347,19 @@ impl World for FakeWorld {
         Ok(sites.iter().filter_map(addresses).collect())
     }
 
-    async fn show(&self, _: &GroupId, outward: &Outward) -> Result<Shown, Unavailable> {
+    async fn keep_spec(&self, group: &GroupId, taken: &Taken) -> Result<(), Refused> {
+        self.lock().taken.insert(group.clone(), taken.clone());
+        Ok(())
+    }
+
+    async fn kept_spec(&self, group: &GroupId) -> Result<Option<Taken>, Unavailable> {
+        if self.refuses(Refusing::KeptSpec) {
+            return Err(Unavailable { what: "the spec".to_owned(), because: "a test".to_owned() });
+        }
+        Ok(self.lock().taken.get(group).cloned())
+    }
+
+    async fn show(&self, _: &GroupId, _: &MysqlFailoverGroup, outward: &Outward) -> Result<Shown, Unavailable> {
         if self.refuses(Refusing::Show) {
             std::future::pending::<()>().await;
         }
@@ -367,7 +388,7 @@ impl World for FakeWorld {
         Ok(())
     }
 
-    async fn roll(&self, _: &GroupId, _: &Site) -> Result<(), Refused> {
+    async fn roll(&self, _: &GroupId, _: &MysqlFailoverGroup, _: &Site) -> Result<(), Refused> {
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Whole operators in a world in memory.
 
 mod http;
+mod probing;
 mod recloning;
 mod refused;
 mod reign;

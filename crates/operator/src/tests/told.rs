@@ -272,8 +272,19 @@ async fn of_the_world(bed: &Bed, ear: &Ear<'_>) {
     world.trouble(|trouble| trouble.dns = None);
 }
 
+/// What Degraded says.
+fn degraded(bed: &Bed) -> Option<String> {
+    let status = status(bed);
+    let degraded = status["conditions"].as_array()?.iter().find(|one| one["type"] == "Degraded")?;
+    degraded["message"].as_str().map(str::to_owned)
+}
+
 /// What servers and sidecars are up to.
 async fn of_the_sites(bed: &Bed, ear: &Ear<'_>) {
+    // Commits are tried where there is data.
+    for site in ["iad", "pdx"] {
+        bed.servers.change(site, |server| server.executed = data("1-5"));
+    }
     let version = |text: &str| *bed.sidecars["pdx"].state.version.lock().expect("whole") = text.to_owned();
     version("0.0.1");
     ear.event("SidecarVersionSkew").await;
@@ -292,11 +303,7 @@ async fn of_the_sites(bed: &Bed, ear: &Ear<'_>) {
     });
     until("commits come back", async || bed.servers.change("iad", |server| (server.commits > commits).then_some(())))
         .await;
-    until("and it is not said any more", async || {
-        let degraded = status(bed)["conditions"].as_array()?.iter().find(|one| one["type"] == "Degraded")?.clone();
-        (!degraded["message"].as_str()?.contains("commits")).then_some(())
-    })
-    .await;
+    until("and it is not said any more", async || (!degraded(bed)?.contains("commits")).then_some(())).await;
     assert_eq!(bed.servers.change("pdx", |server| server.commits), 0, "nobody tries to commit where nobody writes");
     bed.world.edit(&orders(), |object| {
         object["metadata"]["generation"] = json!(3);
@@ -348,7 +355,7 @@ async fn serving(sites: &[&str]) -> (Bed, Teller, crate::tasks::Owned) {
 
 /// Replicas in trouble, and a copy that takes its time.
 async fn of_the_replicas() -> Heard {
-    let (bed, _, _operator) = serving(&["iad", "pdx", "fra"]).await;
+    let (bed, teller, _operator) = serving(&["iad", "pdx", "fra"]).await;
     let ear = Ear { bed: &bed, heard: RefCell::default() };
     let both = async |reason: &str| {
         ear.event(reason).await;
@@ -365,8 +372,22 @@ async fn of_the_replicas() -> Heard {
         (server.executed, server.source, server.runs, server.clone_hangs) = (GtidSet::new(), None, false, true);
     });
     ear.condition("Bootstrapping/Cloning").await;
+    bed.servers.change("fra", |server| server.copied = Some((30, 100)));
+    let series = |kind: &str, bytes: u32| {
+        let shown = teller.metrics();
+        let mut lines = shown.lines().filter(|line| line.starts_with("bloodraven_clone_bytes{"));
+        lines.any(|line| line.contains(&format!("kind=\"{kind}\"")) && line.ends_with(&format!(" {bytes}")))
+    };
+    until("how far it is", async || (series("done", 30) && series("total", 100)).then_some(())).await;
+    until("people see it, too", async || {
+        let status = status(&bed);
+        let fra = status["sites"].as_array()?.iter().find(|site| site["name"] == "fra")?.clone();
+        (fra["clone"]["bytesDone"] == 30 && fra["clone"]["bytesTotal"] == 100).then_some(())
+    })
+    .await;
     bed.servers.change("fra", |server| server.alive = false);
     ear.condition("Bootstrapping/WaitingForRestart").await;
+    ear.heard.borrow_mut().metrics(&teller.metrics());
     ear.heard.into_inner()
 }
 

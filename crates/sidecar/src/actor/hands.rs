@@ -257,7 +257,7 @@ impl Actor {
         let read = brain.read.as_ref().filter(|_| matches!(brain.mysqld, Mysqld::Up(_)));
         let variables = read.map(|read| Variables { read_only: read.read_only, super_read_only: read.super_read_only });
         let lease_remaining = brain.deadline().filter(|_| brain.named()).map(|deadline| deadline.since(now));
-        Details { variables, lease_remaining, version: Some(VERSION.to_owned()) }
+        Details { variables, lease_remaining, version: Some(VERSION.to_owned()), volume: self.parts.volume.last() }
     }
 
     /// mysqld is about to be stopped: an opening under way fails (and is followed by the ladder), else the server is

@@ -19,6 +19,7 @@ use crate::notice::{self, Glimpse};
 use crate::outward::Outward;
 use crate::store::{Done, Writer, Wrote};
 use crate::tell::Teller;
+use crate::volume::Gauge;
 use bloodraven_brain::fence::{Input, KeeperFact, Mysqld, Permit, ReplyId, Sidecar, TIMER};
 use bloodraven_brain::message::{QuestionId, StartId};
 use bloodraven_brain::name::Site;
@@ -64,6 +65,7 @@ pub(crate) struct Parts {
     pub(crate) outward: Outward,
     pub(crate) teller: Teller,
     pub(crate) outstanding: Arc<Mutex<Outstanding>>,
+    pub(crate) volume: Gauge,
 }
 
 /// Where its inputs come from.

@@ -11,6 +11,7 @@ use crate::keys::KeyRing;
 use crate::local::Local;
 use crate::outward::FROM_PEER;
 use crate::tell::Teller;
+use crate::volume::Gauge;
 use crate::{clock, lock};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -30,8 +31,7 @@ use bloodraven_wire::{
     AckMessage, EmptyMessage, Envelope, Error, GrantMessage, GroupUid, Kind, MAX_ENVELOPE_BYTES, Nonce, Outstanding,
     QuestionMessage, Verified, ViewMessage, VouchMessage,
 };
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -58,9 +58,7 @@ pub(crate) struct Service {
     pub(crate) local: Arc<Local>,
     pub(crate) keeper: Keeper,
     pub(crate) teller: Teller,
-    pub(crate) state_dir: PathBuf,
-    /// Somebody asks the disk for its free space.
-    pub(super) measuring: Arc<AtomicBool>,
+    pub(super) volume: Gauge,
     seen: Mutex<Seen>,
 }
 
@@ -76,20 +74,9 @@ impl Service {
         outstanding: Arc<Mutex<Outstanding>>,
         (local, keeper): (Arc<Local>, Keeper),
         teller: Teller,
-        state_dir: PathBuf,
+        volume: Gauge,
     ) -> Self {
-        Self {
-            group,
-            keys,
-            outside,
-            outstanding,
-            local,
-            keeper,
-            teller,
-            state_dir,
-            measuring: Arc::default(),
-            seen: Mutex::default(),
-        }
+        Self { group, keys, outside, outstanding, local, keeper, teller, volume, seen: Mutex::default() }
     }
 
     /// Puts something to the actor and waits for its answer.

@@ -12,14 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use bloodraven_brain::fence::Mysqld;
 use bloodraven_mysql::{Reading, Receiver};
 use serde::Serialize;
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-use tokio::time::timeout;
-
-/// How long a disk may take to tell its free space.
-const DISK_WITHIN: Duration = Duration::from_millis(500);
 
 /// Names with underscores are the server's own.
 #[derive(Debug, Default, Serialize)]
@@ -58,14 +51,13 @@ struct Told {
 }
 
 pub(super) async fn status(State(service): State<Arc<Service>>) -> Response {
-    let (look, reading, free) =
-        tokio::join!(service.look(), service.local.look(), free_bytes(&service.state_dir, &service.measuring));
+    let (look, reading, space) = tokio::join!(service.look(), service.local.look(), service.volume.measure());
     let look = match look {
         Ok(look) => look,
         Err(status) => return status.into_response(),
     };
     let mut told = of_sidecar(&look);
-    told.volume_free_bytes = free;
+    told.volume_free_bytes = space.or_else(|| service.volume.last()).map(|space| space.free);
     let status = match reading {
         Ok(reading) => {
             of_server(&mut told, &reading);
@@ -114,19 +106,4 @@ fn of_server(told: &mut Told, reading: &Reading) {
     told.replica_io_running = replica.map(|replica| replica.receiver == Receiver::Running);
     told.replica_sql_running = replica.map(|replica| replica.applier_running);
     told.seconds_behind_source = replica.and_then(|replica| replica.behind).map(|behind| behind.as_secs());
-}
-
-/// Free space of the volume that the store is on. A hanging disk tells nothing, and is asked by one thread only.
-async fn free_bytes(folder: &Path, measuring: &Arc<AtomicBool>) -> Option<u64> {
-    if measuring.swap(true, Ordering::SeqCst) {
-        return None;
-    }
-    let (folder, measuring) = (folder.to_owned(), Arc::clone(measuring));
-    let asked = tokio::task::spawn_blocking(move || {
-        let told = rustix::fs::statvfs(&folder).ok();
-        measuring.store(false, Ordering::SeqCst);
-        told
-    });
-    let told = timeout(DISK_WITHIN, asked).await.ok()?.ok()??;
-    told.f_bavail.checked_mul(told.f_frsize)
 }

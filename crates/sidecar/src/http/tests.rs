@@ -124,7 +124,7 @@ impl Bench {
             Arc::clone(&outstanding),
             (Arc::new(Local::new(config.mysql.clone()).expect("an account")), keeper),
             Teller::new(&config, &member("iad")),
-            config.state_dir.clone(),
+            crate::volume::Gauge::of(&config.state_dir),
         );
         let listener = TcpListener::bind(config.listen).await.expect("a port");
         let address = listener.local_addr().expect("an address");

@@ -219,8 +219,13 @@ impl World {
         let struck = |kind: fn(&Fault) -> bool| self.scenario.faults.iter().any(|timed| kind(&timed.what));
         let lost = self.lost_nodes.contains(&true);
         let holder = self.holder_pod(kept);
-        // Without a record each site may have written: a human names one.
-        let recordless = self.scenario.setup.recordless || struck(|fault| matches!(fault, Fault::RestoreStore));
+        // Without a holder each site may have written: a human names one. So it is as well when humans opened the sites of a new
+        // group before it had its first one.
+        let opened_first = kept.record.as_ref().is_none_or(|record| record.holder.is_none())
+            && self.scenario.setup.fresh
+            && struck(|fault| matches!(fault, Fault::HumanOpen(_)));
+        let recordless =
+            self.scenario.setup.recordless || struck(|fault| matches!(fault, Fault::RestoreStore)) || opened_first;
         let never_promoted = words.contains("never promoted");
         let beside = [
             (

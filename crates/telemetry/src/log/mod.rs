@@ -15,6 +15,7 @@ mod event;
 mod hide;
 mod layer;
 mod line;
+mod panic;
 mod pipe;
 
 #[cfg(test)]
@@ -72,9 +73,11 @@ pub enum InitError {
     },
 }
 
-/// Logs to stdout from here on. Lines of other libraries are kept from `warn` up.
+/// Logs to stdout from here on, panics included. Lines of other libraries are kept from `warn` up.
 pub fn init(component: Component, level: Level) -> Result<Guard, InitError> {
-    init_into(component, level, std::io::stdout())
+    let guard = init_into(component, level, std::io::stdout())?;
+    panic::log_from_here_on();
+    Ok(guard)
 }
 
 /// The same into anything that takes bytes.

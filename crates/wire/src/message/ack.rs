@@ -14,6 +14,7 @@ use bloodraven_brain::message::{Ack, QuestionId};
 use bloodraven_brain::name::Member;
 use bloodraven_brain::record::Epoch;
 use bloodraven_brain::time::Millis;
+use bloodraven_brain::volume::Space;
 
 /// An acknowledgement in one group, under the nonce of the push that it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub struct Details {
     pub lease_remaining: Option<Millis>,
     /// The speaker's release.
     pub version: Option<String>,
+    /// How full its data volume is; none: nobody knows, or nobody said.
+    pub volume: Option<Space>,
 }
 
 /// The pair that makes a fence.
@@ -117,7 +120,9 @@ pub(super) fn write(group: &GroupUid, ack: &Ack, details: &Details) -> Writer {
         last_answer,
         uptime,
     } = ack;
-    let Details { variables, lease_remaining, version } = details;
+    let Details { variables, lease_remaining, version, volume } = details;
+    // Some file systems say that they have no end, and one number that cannot be read spoils the whole acknowledgement.
+    let bytes = |bytes: u64| bytes.min(i64::MAX.unsigned_abs());
     Writer::new()
         .put("groupUid", &group.to_string())
         .put("site", site)
@@ -137,6 +142,8 @@ pub(super) fn write(group: &GroupUid, ack: &Ack, details: &Details) -> Writer {
         .put("lastAnswerAgeMs", last_answer)
         .put("uptimeMs", uptime)
         .put_if("version", version.as_ref())
+        .put_if("volumeFreeBytes", volume.map(|space| bytes(space.free)).as_ref())
+        .put_if("volumeTotalBytes", volume.map(|space| bytes(space.total)).as_ref())
 }
 
 /// The acknowledgement in the field `ack`, which somebody hands on, or is meant to: it carries no question, for only who
@@ -174,6 +181,7 @@ fn read(fields: &Fields<'_>) -> Result<(Ack, Details), Error> {
         variables: read_variables(fields)?,
         lease_remaining: fields.optional("leaseRemainingMs")?,
         version: fields.optional("version")?,
+        volume: read_volume(fields)?,
     };
     let open = details.variables.is_some_and(|pair| !(pair.read_only && pair.super_read_only));
     if ack.fenced && ack.mysqld.is_some() && open {
@@ -198,6 +206,12 @@ fn read_variables(fields: &Fields<'_>) -> Result<Option<Variables>, Error> {
     }
     let (read_only, super_read_only) = (fields.required("readOnly")?, fields.required("superReadOnly")?);
     Ok(Some(Variables { read_only, super_read_only }))
+}
+
+/// Both numbers, or nothing is known.
+fn read_volume(fields: &Fields<'_>) -> Result<Option<Space>, Error> {
+    let (free, total) = (fields.optional("volumeFreeBytes")?, fields.optional("volumeTotalBytes")?);
+    Ok(free.zip(total).map(|(free, total)| Space { free, total }))
 }
 
 /// Nobody asks for another.

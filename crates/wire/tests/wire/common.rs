@@ -111,7 +111,7 @@ fn ack_of_pdx() -> (Ack, Details) {
         uptime: Millis(60_000),
     };
     let variables = Some(Variables { read_only: true, super_read_only: true });
-    (ack, Details { variables, lease_remaining: Some(Millis(0)), version: Some("0.1.0".into()) })
+    (ack, Details { variables, lease_remaining: Some(Millis(0)), version: Some("0.1.0".into()), volume: None })
 }
 
 fn ack_of_a_blank_sidecar() -> Ack {

@@ -8,6 +8,7 @@ use bloodraven_brain::message::{Ack, FencedBy, Grant, OpeningWord, Question, Sta
 use bloodraven_brain::name::{Instance, Member, Site};
 use bloodraven_brain::record::{Phase, Settings, View};
 use bloodraven_brain::time::{Boot, Millis};
+use bloodraven_brain::volume::Space;
 use bloodraven_gtid::GtidSet;
 use bloodraven_wire::message::{Details, Relayed, Variables};
 use bloodraven_wire::query::{METHOD, Purpose, verify};
@@ -85,13 +86,15 @@ prop_compose! {
 
 /// An acknowledgement, with details that do not contradict it.
 fn ack_with_details() -> impl Strategy<Value = (Ack, Details)> {
-    (ack(), of(any::<(bool, bool)>()), of(millis()), of(".{0,12}")).prop_map(|(ack, pair, lease_remaining, version)| {
+    let volume = of((WHOLE, WHOLE).prop_map(|(free, total)| Space { free, total }));
+    let details = (of(any::<(bool, bool)>()), of(millis()), of(".{0,12}"), volume);
+    (ack(), details).prop_map(|(ack, (pair, lease_remaining, version, volume))| {
         let running_and_fenced = ack.fenced && ack.mysqld.is_some();
         let variables = pair.map(|(read_only, super_read_only)| Variables {
             read_only: read_only || running_and_fenced,
             super_read_only: super_read_only || running_and_fenced,
         });
-        (ack, Details { variables, lease_remaining, version })
+        (ack, Details { variables, lease_remaining, version, volume })
     })
 }
 

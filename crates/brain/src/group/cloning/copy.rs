@@ -21,13 +21,17 @@ impl Group {
     pub(super) fn copy(&mut self, now: Now, site: &Site, clone: &CloneKept, plan: &mut Plan<'_>, out: &mut Step) {
         let attempt = (site.clone(), clone.attempts);
         let ended = self.cloning.ended.as_ref().filter(|(of, _)| *of == attempt).map(|(_, ended)| ended.clone());
+        let reported = self.reported(&attempt);
         if let Some(ended) = ended {
-            return self.copy_ended(now, site, clone, &ended, plan, out);
+            let clone = CloneKept { bytes: reported.or(clone.bytes), ..clone.clone() };
+            return self.copy_ended(now, site, &clone, &ended, plan, out);
         }
         if self.runs(|at, task| at == site && matches!(task, Task::Clone { .. })) {
             let gone = self.seen.site(site).is_some_and(|seen| seen.watch.state == State::Unreachable);
             if gone && clone.phase == ClonePhase::Cloning {
                 go_to(plan, site, clone, ClonePhase::WaitingForRestart, "the server starts anew");
+            } else if reported.is_some_and(|bytes| is_worth_storing(clone.bytes, bytes)) {
+                plan.change().site_mut(site).clone = Some(CloneKept { bytes: reported, ..clone.clone() });
             }
         } else if self.cloning.began.as_ref() == Some(&attempt) {
             let why = format!("no end was seen within {} s", self.spec.clone_timeout.0 / 1000);
@@ -134,4 +138,10 @@ impl Group {
             self.cloning.refused.remove(site);
         }
     }
+}
+
+/// The first word, and then every tenth: each is a write, and people who want to see more look at the gauge.
+fn is_worth_storing(before: Option<(u64, u64)>, now: (u64, u64)) -> bool {
+    let tenths = |(done, total): (u64, u64)| u128::from(done) * 10 / u128::from(total).max(1);
+    before.is_none_or(|before| tenths(before) != tenths(now))
 }

@@ -35,6 +35,8 @@ type Attempt = (Site, u32);
 pub(super) struct Memory {
     /// The attempt whose task this leader began.
     began: Option<Attempt>,
+    /// How far it is: bytes copied, bytes in all.
+    reported: Option<(Attempt, (u64, u64))>,
     /// How that ended; kept until it is stored.
     ended: Option<(Attempt, Ended)>,
     /// Since when this leader sees the present phase of the present attempt.
@@ -65,6 +67,7 @@ impl Group {
         }
         // Attempts are counted anew some day: what is remembered of one is not about another of the same number.
         (self.cloning.began, self.cloning.ended, self.cloning.phase) = (None, None, None);
+        self.cloning.reported = None;
         self.tend_failed_clones(now, plan);
         if plan.next().cloning().is_some() || updates(kept) {
             return;
@@ -88,6 +91,22 @@ impl Group {
             }
         };
         self.cloning.ended = Some((attempt, ended));
+    }
+
+    /// A copy goes on. What is said of one that this leader did not begin is about another.
+    pub(super) fn clone_reported(&mut self, site: &Site, bytes: (u64, u64)) {
+        let attempt = self.cloning.began.clone().filter(|(began, _)| began == site);
+        self.cloning.reported = attempt.map(|attempt| (attempt, bytes)).or(self.cloning.reported.take());
+    }
+
+    /// How far the clone into that site is, as far as anybody has said: bytes copied, bytes in all.
+    pub fn clone_bytes(&self, kept: &Kept, site: &Site) -> Option<(u64, u64)> {
+        let clone = kept.look(site).clone.as_ref()?;
+        self.reported(&(site.clone(), clone.attempts)).or(clone.bytes)
+    }
+
+    fn reported(&self, attempt: &Attempt) -> Option<(u64, u64)> {
+        self.cloning.reported.as_ref().filter(|(of, _)| of == attempt).map(|(_, bytes)| *bytes)
     }
 
     fn go_on_with_clone(&mut self, now: Now, site: &Site, plan: &mut Plan<'_>, out: &mut Step) {

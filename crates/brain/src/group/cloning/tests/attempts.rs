@@ -4,7 +4,7 @@ use super::leaders::clone;
 use crate::group::Input;
 use crate::group::input::Outcome;
 use crate::group::kept::{CloneKept, ClonePhase, CloneSource, SiteKept};
-use crate::group::recovery::tests::bench::{Bench, alone, bench, credentials, following};
+use crate::group::recovery::tests::bench::{Bench, alone, bench, credentials, following, site};
 use crate::group::tests::set;
 use crate::time::Millis;
 
@@ -134,4 +134,36 @@ fn a_copy_that_is_gone_with_its_volume_is_made_again() {
     };
     assert_eq!(setup("1:1-5"), (1, 1));
     assert_eq!(setup(""), (0, 1));
+}
+
+#[test]
+fn how_far_a_copy_is_is_stored_with_every_tenth() {
+    let mut bench = bench(vec![("pdx", alone(2, "")), ("fra", following(3, "1:1-5", "iad"))]);
+    bench.outcomes.insert("Clone", None);
+    bench.run(20);
+    let pdx = site("pdx");
+    let rows = [
+        ((0, 0), (0, 0)),
+        ((4, 100), (0, 0)),
+        ((9, 100), (0, 0)),
+        ((10, 100), (10, 100)),
+        ((19, 100), (10, 100)),
+        ((57, 100), (57, 100)),
+        ((57, 300), (57, 300)),
+        ((300, 300), (300, 300)),
+    ];
+    for (said, stored) in rows {
+        bench.tell(Input::CloneProgress { site: pdx.clone(), bytes: said });
+        bench.run(2);
+        assert_eq!(bench.kept("pdx").clone.expect("a clone").bytes, Some(stored), "{said:?}");
+        assert_eq!(bench.group.clone_bytes(&bench.store, &pdx), Some(said));
+    }
+    // Not about the copy that this leader has begun.
+    bench.tell(Input::CloneProgress { site: site("fra"), bytes: (1, 2) });
+    bench.run(2);
+    assert_eq!((bench.kept("fra").clone, bench.group.clone_bytes(&bench.store, &site("fra"))), (None, None));
+    bench.tell(Input::CloneProgress { site: pdx, bytes: (299, 300) });
+    bench.end("Clone", Outcome::Cloned);
+    bench.run(2);
+    assert_eq!(bench.kept("pdx").clone.expect("a clone").bytes, Some((299, 300)), "the last word goes with its end");
 }

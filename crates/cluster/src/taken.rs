@@ -1,0 +1,91 @@
+//! The last spec that was taken: a `ConfigMap` that goes with its group.
+//!
+//! In: the spec, who the group is. Out: the object, written when it is not so, and what it says. Must not: touch an object
+//! that is another's, or read one that is not this group's.
+
+use crate::rest::{Fault, Rest};
+use bloodraven_api::names;
+use bloodraven_blueprint::objects::metadata::{Identity, foreign};
+use bloodraven_blueprint::objects::{self, Taken};
+use bloodraven_operator::world::{GroupId, Refused, Unavailable};
+use k8s_openapi::api::core::v1::ConfigMap;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What was kept last, so that what is so already costs nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Specs(Mutex<BTreeMap<GroupId, Kept>>);
+
+#[derive(Clone, Debug)]
+struct Kept {
+    uid: String,
+    taken: Taken,
+    /// The version that came of it.
+    version: Option<String>,
+    rounds: u32,
+}
+
+/// In every so manieth round it is looked at: one that somebody took away or changed comes back. Rounds come every 10 s
+/// without a change.
+const LOOKS_AGAIN: u32 = 6;
+
+pub(crate) async fn keep(rest: &Rest, specs: &Specs, group: &GroupId, uid: &str, taken: &Taken) -> Result<(), Refused> {
+    let known = specs.round(group).filter(|known| known.uid == uid && known.taken == *taken);
+    if known.as_ref().is_some_and(|known| known.rounds != 0) {
+        return Ok(());
+    }
+    let present = get(rest, group).await.map_err(Fault::refused)?;
+    let version = present.as_ref().and_then(|it| it.metadata.resource_version.clone());
+    if version.is_some() && known.is_some_and(|known| known.version == version) {
+        return Ok(());
+    }
+    let identity = identity(group, uid);
+    if let Some(owner) = present.and_then(|present| foreign(identity, &present.metadata)) {
+        let name = names::taken_spec(&group.name);
+        return Err(Refused::Denied { because: format!("ConfigMap {name} belongs to {owner}; remove that object") });
+    }
+    let object = serde_json::to_value(objects::taken_spec(identity, taken))
+        .map_err(|error| Refused::Denied { because: error.to_string() })?;
+    let made = rest.apply(&path(group), &object).await.map_err(Fault::refused)?;
+    let version = made["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+    let kept = Kept { uid: uid.to_owned(), taken: taken.clone(), version, rounds: 0 };
+    specs.lock().insert(group.clone(), kept);
+    Ok(())
+}
+
+/// None: there is none of this group, or none that can be read.
+pub(crate) async fn read(rest: &Rest, group: &GroupId, uid: &str) -> Result<Option<Taken>, Unavailable> {
+    let found = get(rest, group).await.map_err(|fault| fault.unavailable("the spec that was taken last"))?;
+    Ok(found.and_then(|found| objects::taken(identity(group, uid), &found)))
+}
+
+async fn get(rest: &Rest, group: &GroupId) -> Result<Option<ConfigMap>, Fault> {
+    let found = rest.get(&path(group)).await?;
+    Ok(found.map(|found| serde_json::from_value(found).unwrap_or_default()))
+}
+
+fn path(group: &GroupId) -> String {
+    format!("/api/v1/namespaces/{}/configmaps/{}", group.namespace, names::taken_spec(&group.name))
+}
+
+fn identity<'a>(group: &'a GroupId, uid: &'a str) -> Identity<'a> {
+    Identity { name: &group.name, namespace: &group.namespace, uid }
+}
+
+impl Specs {
+    /// What was kept, in its next round.
+    fn round(&self, group: &GroupId) -> Option<Kept> {
+        let mut all = self.lock();
+        let known = all.get_mut(group)?;
+        known.rounds = (known.rounds + 1) % LOOKS_AGAIN;
+        Some(known.clone())
+    }
+
+    pub(crate) fn forget(&self, group: &GroupId) {
+        self.lock().remove(group);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<GroupId, Kept>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
