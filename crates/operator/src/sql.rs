@@ -38,11 +38,7 @@ impl Servers for Mysql {
 
     async fn poll(&self, at: &Server, session: &mut Option<Session>, within: Duration) -> Result<Looked, Silent> {
         let deadline = Deadline::within(within);
-        // Taken out: a poll that is dropped half-way leaves no session behind.
-        let mut open = match session.take().filter(|open| is_current(open, at)) {
-            Some(open) => open,
-            None => Session::open(&target(at), deadline).await.map_err(|error| silent(&error))?,
-        };
+        let mut open = taken_or_new(session, at, deadline).await?;
         let reading = mysql::poll(&mut open, deadline).await.map_err(|error| silent(&error))?;
         *session = Some(open);
         Ok(looked(&reading, &at.peers))
@@ -112,13 +108,19 @@ impl Servers for Mysql {
         within: Duration,
     ) -> Result<Option<(u64, u64)>, Silent> {
         let deadline = Deadline::within(within);
-        let mut open = match session.take().filter(|open| is_current(open, at)) {
-            Some(open) => open,
-            None => Session::open(&target(at), deadline).await.map_err(|error| silent(&error))?,
-        };
+        let mut open = taken_or_new(session, at, deadline).await?;
         let bytes = mysql::progress::clone_bytes(&mut open, deadline).await.map_err(|error| silent(&error))?;
         *session = Some(open);
         Ok(bytes)
+    }
+}
+
+/// The session of last time, if it is still good, or a new one. Taken out: a call that is dropped half-way, or fails, leaves no
+/// session behind.
+async fn taken_or_new(session: &mut Option<Session>, at: &Server, deadline: Deadline) -> Result<Session, Silent> {
+    match session.take().filter(|open| is_current(open, at)) {
+        Some(open) => Ok(open),
+        None => Session::open(&target(at), deadline).await.map_err(|error| silent(&error)),
     }
 }
 
