@@ -67,10 +67,12 @@ pub(crate) async fn release_orphans(rest: &Rest, watches: &Watches) -> Result<()
     let (Some(pods), Some(groups)) = (watches.pods.all(), watches.groups.all()) else { return Ok(()) };
     for pod in pods {
         let group = pod.metadata.labels.as_ref().and_then(|labels| labels.get(LABEL_FAILOVER_GROUP));
-        let is_of = |object: &kube::api::DynamicObject| {
-            object.metadata.namespace == pod.metadata.namespace && object.metadata.name.as_ref() == group
+        let is_of = |metadata: &Value| {
+            let same = |key: &str, text: Option<&String>| metadata[key].as_str() == text.map(String::as_str);
+            same("namespace", pod.metadata.namespace.as_ref()) && same("name", group)
         };
-        if pod.metadata.deletion_timestamp.is_some() && holds(&pod) && !groups.iter().any(|object| is_of(object)) {
+        let has_group = || groups.iter().any(|object| is_of(&object["metadata"]));
+        if pod.metadata.deletion_timestamp.is_some() && holds(&pod) && !has_group() {
             pods::release(rest, &pod).await?;
         }
     }

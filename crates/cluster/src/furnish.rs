@@ -9,19 +9,22 @@ use crate::older;
 use crate::prune;
 use crate::rest::{Fault, Rest};
 use crate::secrets;
-use crate::watches::Watches;
+use crate::shelf::Shelf;
+use crate::watches::{Version, Watches};
 use bloodraven_api::keys::{FINALIZER_GROUP, SERVER_ID, SPEC_HASH};
 use bloodraven_api::{MysqlFailoverGroup, MysqlFailoverGroupSpec, names};
 use bloodraven_blueprint::objects::{self, AuthorityKeys, KEY_BYTES, OperatorAccount, Plan, Surroundings};
 use bloodraven_brain::name::Site;
-use bloodraven_operator::world::{GroupId, Refused, Unfurnished};
+use bloodraven_operator::world::{GroupId, Look, Refused, Unfurnished};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{Metadata, Resource};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the operator itself adds to every group.
@@ -35,8 +38,8 @@ pub struct House {
     pub cluster_domain: String,
 }
 
-/// What was applied last, so that what is so already costs nothing. Looked at in every [`LOOKS_AGAIN`]th round: an object
-/// that somebody took away or changed comes back.
+/// What was applied last, so that what is so already costs nothing. An object that somebody took away or changed is seen by
+/// its watch and comes back; one that nobody watches is looked at in every [`LOOKS_AGAIN`]th whole round.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
     groups: Mutex<BTreeMap<GroupId, Last>>,
@@ -46,14 +49,25 @@ pub(crate) struct Applied {
 
 #[derive(Clone, Debug, Default)]
 struct Last {
-    /// By path: what was asked for, and the version that came of it.
-    applied: BTreeMap<String, (Value, String)>,
+    /// By path.
+    applied: BTreeMap<String, Made>,
+    /// How the Secret gives the accounts, as it was last read.
+    shape: Option<(OperatorAccount, bool)>,
     rounds: u32,
     hashes: Wanted,
 }
 
-/// Rounds come every 10 s without a change.
-const LOOKS_AGAIN: u32 = 3;
+/// An object as it was applied last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Made {
+    /// Of what was asked for; the text itself is large, and there are twenty of them in a group.
+    digest: u64,
+    /// What came of it.
+    version: String,
+}
+
+/// Whole rounds come every 30 s without a change.
+const LOOKS_AGAIN: u32 = 2;
 
 /// Everything of one group.
 pub(crate) async fn furnish(
@@ -63,21 +77,29 @@ pub(crate) async fn furnish(
     applied: &Applied,
     group: &GroupId,
     wanted: &MysqlFailoverGroup,
+    look: Look,
 ) -> Result<(), Unfurnished> {
     if let Some(field) = not_yet(&wanted.spec) {
         let because = format!("spec.{field}: this operator does not look after it yet; remove it");
         return Err(Unfurnished::Unbuildable { because });
     }
-    let surroundings = surroundings(rest, watches, house, group, wanted).await?;
+    let last = applied.begin(group, look);
+    let shape = match last.shape {
+        Some(shape) => shape,
+        None => secrets::shape(rest, group, &wanted.spec).await.map_err(|error| unread(&error))?,
+    };
+    let surroundings = surroundings(watches, house, group, wanted, shape)?;
     if let Some(because) = older::than_what_runs(&wanted.spec.image, &watches.deployments.of(group).unwrap_or_default())
     {
         return Err(Unfurnished::Unbuildable { because });
     }
     let plan = Plan::new(wanted, &surroundings).map_err(|error| unbuildable(&error))?;
-    let mut round = Round { rest, plan: &plan, last: applied.begin(group) };
-    hold_group(rest, group, wanted).await?;
-    make_key(rest, applied, &plan, group).await?;
-    if surroundings.operator_account == OperatorAccount::Dsn {
+    let mut round = Round { rest, watches, plan: &plan, group, last };
+    hold_group(rest, watches, group).await?;
+    if look == Look::All {
+        make_key(rest, applied, &plan, group).await?;
+    }
+    if look == Look::All && surroundings.operator_account == OperatorAccount::Dsn {
         let account = secrets::operator_account(rest, group, &wanted.spec).await.map_err(|error| unread(&error))?;
         round.apply(&objects::operator_account(&plan, &account.user, &account.password)).await?;
     }
@@ -109,6 +131,7 @@ pub(crate) async fn furnish(
         }
     }
     round.last.hashes = hashes(&plan, &all.deployments);
+    round.last.shape = Some(shape);
     applied.end(group, round.last);
     prune::prune(rest, watches, &plan, group).await
 }
@@ -123,12 +146,13 @@ pub(crate) async fn roll(
     site: &Site,
 ) -> Result<(), Refused> {
     let denied = |error: Unfurnished| Refused::Denied { because: error.to_string() };
-    let surroundings = surroundings(rest, watches, house, group, wanted).await.map_err(denied)?;
+    let shape = secrets::shape(rest, group, &wanted.spec).await.map_err(|error| denied(unread(&error)))?;
+    let surroundings = surroundings(watches, house, group, wanted, shape).map_err(denied)?;
     let plan = Plan::new(wanted, &surroundings).map_err(|error| denied(unbuildable(&error)))?;
     let Some(site) = plan.sites().iter().find(|it| it.name() == site.as_str()) else {
         return Err(Refused::Denied { because: format!("{site} is not in the spec any more") });
     };
-    let mut round = Round { rest, plan: &plan, last: Last::default() };
+    let mut round = Round { rest, watches, plan: &plan, group, last: Last::default() };
     round.apply(&objects::deployment(&plan, site)).await.map_err(|error| match error {
         Unfurnished::Store { refused, .. } => refused,
         other => denied(other),
@@ -136,10 +160,13 @@ pub(crate) async fn roll(
 }
 
 impl Applied {
-    fn begin(&self, group: &GroupId) -> Last {
+    fn begin(&self, group: &GroupId, look: Look) -> Last {
         let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         let mut last = groups.get(group).cloned().unwrap_or_default();
-        last.rounds = (last.rounds + 1) % LOOKS_AGAIN;
+        if look == Look::All {
+            last.rounds = (last.rounds + 1) % LOOKS_AGAIN;
+            last.shape = None;
+        }
         last
     }
 
@@ -166,8 +193,20 @@ impl Applied {
 /// One pass over a group's objects.
 struct Round<'a> {
     rest: &'a Rest,
+    watches: &'a Watches,
     plan: &'a Plan<'a>,
+    group: &'a GroupId,
     last: Last,
+}
+
+/// What a watch says of an object that was applied.
+enum Sight {
+    /// It is as it was made.
+    Same,
+    /// It is another, or it is not there, or the watch is behind.
+    Other,
+    /// Nobody watches such objects.
+    Unwatched,
 }
 
 impl Round<'_> {
@@ -193,12 +232,17 @@ impl Round<'_> {
         let what = || format!("{kind} {name}");
         let text = serde_json::to_value(object)
             .map_err(|error| Unfurnished::Unbuildable { because: format!("{}: {error}", what()) })?;
-        let version = self.last.applied.get(&path).filter(|(last, _)| *last == text).map(|(_, version)| version);
-        if version.is_some() && !self.looks_at(kind, name) {
-            return Ok(());
+        let digest = digest(&text);
+        let made = self.last.applied.get(&path).filter(|made| made.digest == digest);
+        if let Some(made) = made {
+            match self.sight(plural, name, &made.version) {
+                Sight::Same => return Ok(()),
+                Sight::Unwatched if self.last.rounds != 0 => return Ok(()),
+                Sight::Other | Sight::Unwatched => {}
+            }
         }
         let present = self.rest.get(&path).await.map_err(|fault| stopped(what(), fault))?;
-        if version.is_some() && version == present.as_ref().map(version_of).as_ref() {
+        if made.is_some_and(|made| present.as_ref().map(version_of).as_ref() == Some(&made.version)) {
             return Ok(());
         }
         let present: ObjectMeta =
@@ -207,16 +251,34 @@ impl Round<'_> {
             return Err(Unfurnished::Taken { kind: kind.to_owned(), name: name.to_owned(), owner });
         }
         let made = self.rest.apply(&path, &text).await.map_err(|fault| stopped(what(), fault))?;
-        self.last.applied.insert(path, (text, version_of(&made)));
+        self.last.applied.insert(path, Made { digest, version: version_of(&made) });
         Ok(())
     }
 
-    /// Whether an object that was as wanted is looked at in this round. The front doors always are: clients stand before
-    /// them.
-    fn looks_at(&self, kind: &str, name: &str) -> bool {
-        let doors = [names::primary(self.plan.name()), names::replicas(self.plan.name())];
-        self.last.rounds == 0 || (kind == Service::KIND && doors.iter().any(|door| door == name))
+    fn sight(&self, plural: &str, name: &str, version: &str) -> Sight {
+        let Self { watches, group, .. } = self;
+        let of = |shelf: &Shelf<Version>| shelf.one(group, name).map(|version| version.to_string());
+        let seen = match plural {
+            Service::URL_PATH_SEGMENT => of(&watches.services),
+            ConfigMap::URL_PATH_SEGMENT => of(&watches.config_maps),
+            PodDisruptionBudget::URL_PATH_SEGMENT => of(&watches.budgets),
+            Deployment::URL_PATH_SEGMENT => {
+                watches.deployments.one(group, name).and_then(|it| it.metadata.resource_version.clone())
+            }
+            PersistentVolumeClaim::URL_PATH_SEGMENT => {
+                watches.claims.one(group, name).and_then(|it| it.metadata.resource_version.clone())
+            }
+            _ => return Sight::Unwatched,
+        };
+        if seen.as_deref() == Some(version) { Sight::Same } else { Sight::Other }
     }
+}
+
+/// Two texts that differ have different ones, as far as anybody will ever see.
+pub(crate) fn digest(text: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.to_string().hash(&mut hasher);
+    hasher.finish()
 }
 
 fn version_of(object: &Value) -> String {
@@ -248,12 +310,12 @@ fn hashes(plan: &Plan<'_>, deployments: &[Deployment]) -> Wanted {
 }
 
 /// What does not stand in the group's object.
-async fn surroundings(
-    rest: &Rest,
+fn surroundings(
     watches: &Watches,
     house: &House,
     group: &GroupId,
     wanted: &MysqlFailoverGroup,
+    (operator_account, replication_account): (OperatorAccount, bool),
 ) -> Result<Surroundings, Unfurnished> {
     let unseen = || Unfurnished::Store {
         what: "claims and deployments".to_owned(),
@@ -261,8 +323,6 @@ async fn surroundings(
     };
     let claims = watches.claims.of(group).ok_or_else(unseen)?;
     watches.deployments.of(group).ok_or_else(unseen)?;
-    let (operator_account, replication_account) =
-        secrets::shape(rest, group, &wanted.spec).await.map_err(|error| unread(&error))?;
     let sites: Vec<&str> = wanted.spec.sites.iter().map(|site| site.name.as_str()).collect();
     let House { own_image, operator_address, cluster_domain } = house.clone();
     Ok(Surroundings {
@@ -305,20 +365,21 @@ async fn present_claim(
 }
 
 /// The group's object must not go before it was let go in order.
-async fn hold_group(rest: &Rest, group: &GroupId, wanted: &MysqlFailoverGroup) -> Result<(), Unfurnished> {
-    let finalizers = wanted.metadata.finalizers.clone().unwrap_or_default();
-    if finalizers.iter().any(|it| it == FINALIZER_GROUP) {
+async fn hold_group(rest: &Rest, watches: &Watches, group: &GroupId) -> Result<(), Unfurnished> {
+    let holds = |object: &Value| {
+        object["metadata"]["finalizers"].as_array().is_some_and(|all| all.iter().any(|it| it == FINALIZER_GROUP))
+    };
+    if watches.groups.one(group, &group.name).is_some_and(|object| holds(&object)) {
         return Ok(());
     }
     let path = crate::group::path(group);
     let what = || "finalizer of the group".to_owned();
     // From the store itself: the list is written whole, bound to the version that was read.
     let Some(object) = rest.get(&path).await.map_err(|fault| stopped(what(), fault))? else { return Ok(()) };
-    let mut finalizers = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
-    let deleting = object["metadata"]["deletionTimestamp"].is_string();
-    if deleting || finalizers.iter().any(|it| it == FINALIZER_GROUP) {
+    if object["metadata"]["deletionTimestamp"].is_string() || holds(&object) {
         return Ok(());
     }
+    let mut finalizers = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     finalizers.push(json!(FINALIZER_GROUP));
     let change = json!({ "metadata": {
         "resourceVersion": object["metadata"]["resourceVersion"], "finalizers": finalizers } });

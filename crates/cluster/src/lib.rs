@@ -10,11 +10,11 @@
 #![forbid(unsafe_code)]
 
 mod addresses;
+mod bell;
 mod dismiss;
 mod estate;
 mod events;
 mod furnish;
-mod glimpses;
 mod group;
 pub mod init;
 mod lease;
@@ -25,6 +25,7 @@ mod pods;
 mod prune;
 mod rest;
 mod secrets;
+mod shelf;
 mod taken;
 mod watches;
 mod world;

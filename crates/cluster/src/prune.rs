@@ -82,8 +82,8 @@ struct Record {
 /// None: the group is not seen.
 fn record(watches: &Watches, group: &GroupId) -> Option<Record> {
     let object = watches.groups.of(group)?.into_iter().next()?;
-    let annotation = object.metadata.annotations.as_ref().and_then(|all| all.get(AUTHORITY)).cloned();
-    Some(Record { status: object.data["status"]["authority"].clone(), annotation: annotation.unwrap_or_default() })
+    let annotation = object["metadata"]["annotations"][AUTHORITY].as_str().unwrap_or_default().to_owned();
+    Some(Record { status: object["status"]["authority"].clone(), annotation })
 }
 
 impl Record {

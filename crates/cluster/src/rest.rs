@@ -10,11 +10,15 @@ use http::{Method, Request, header};
 use kube::Client;
 use serde_json::Value;
 use snafu::Snafu;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// See above.
 #[derive(Clone)]
 pub(crate) struct Rest {
     client: Client,
+    /// Requests at a time; none: nobody waits. Each has a connection of its own, and those are not small.
+    turns: Option<Arc<Semaphore>>,
 }
 
 /// Why a request did not do what it should.
@@ -37,8 +41,14 @@ enum Patch {
 }
 
 impl Rest {
-    pub(crate) fn new(client: Client) -> Self {
-        Self { client }
+    /// Requests that wait for nobody.
+    pub(crate) fn at_once(client: Client) -> Self {
+        Self { client, turns: None }
+    }
+
+    /// At most so many requests at a time; the others wait for their turn.
+    pub(crate) fn in_turn(client: Client, most: usize) -> Self {
+        Self { client, turns: Some(Arc::new(Semaphore::new(most))) }
     }
 
     /// From the store itself: no resourceVersion is given, so no cache answers. None: there is none.
@@ -103,6 +113,11 @@ impl Rest {
             request = request.header(header::CONTENT_TYPE, kind);
         }
         let request = request.body(body).map_err(|error| Fault::Lost { because: error.to_string() })?;
+        let _turn = match &self.turns {
+            // It is never closed.
+            Some(turns) => turns.acquire().await.ok(),
+            None => None,
+        };
         let text = self.client.request_text(request).await.map_err(Fault::of)?;
         serde_json::from_str(&text).map_err(|_| Fault::Lost { because: "what it said is no JSON".to_owned() })
     }

@@ -3,7 +3,9 @@
 //! In: the spec, who the group is. Out: the object, written when it is not so, and what it says. Must not: touch an object
 //! that is another's, or read one that is not this group's.
 
+use crate::furnish::digest;
 use crate::rest::{Fault, Rest};
+use crate::watches::Watches;
 use bloodraven_api::names;
 use bloodraven_blueprint::objects::metadata::{Identity, foreign};
 use bloodraven_blueprint::objects::{self, Taken};
@@ -19,19 +21,27 @@ pub(crate) struct Specs(Mutex<BTreeMap<GroupId, Kept>>);
 #[derive(Clone, Debug)]
 struct Kept {
     uid: String,
-    taken: Taken,
+    digest: u64,
     /// The version that came of it.
     version: Option<String>,
-    rounds: u32,
 }
 
-/// In every so manieth round it is looked at: one that somebody took away or changed comes back. Rounds come every 10 s
-/// without a change.
-const LOOKS_AGAIN: u32 = 6;
-
-pub(crate) async fn keep(rest: &Rest, specs: &Specs, group: &GroupId, uid: &str, taken: &Taken) -> Result<(), Refused> {
-    let known = specs.round(group).filter(|known| known.uid == uid && known.taken == *taken);
-    if known.as_ref().is_some_and(|known| known.rounds != 0) {
+/// One that somebody took away or changed is seen by its watch, and comes back.
+pub(crate) async fn keep(
+    rest: &Rest,
+    watches: &Watches,
+    specs: &Specs,
+    group: &GroupId,
+    uid: &str,
+    taken: &Taken,
+) -> Result<(), Refused> {
+    let identity = identity(group, uid);
+    let object = serde_json::to_value(objects::taken_spec(identity, taken))
+        .map_err(|error| Refused::Denied { because: error.to_string() })?;
+    let digest = digest(&object);
+    let known = specs.lock().get(group).filter(|known| known.uid == uid && known.digest == digest).cloned();
+    let seen = watches.config_maps.one(group, &names::taken_spec(&group.name)).map(|version| version.to_string());
+    if seen.is_some() && known.as_ref().is_some_and(|known| known.version == seen) {
         return Ok(());
     }
     let present = get(rest, group).await.map_err(Fault::refused)?;
@@ -39,16 +49,13 @@ pub(crate) async fn keep(rest: &Rest, specs: &Specs, group: &GroupId, uid: &str,
     if version.is_some() && known.is_some_and(|known| known.version == version) {
         return Ok(());
     }
-    let identity = identity(group, uid);
     if let Some(owner) = present.and_then(|present| foreign(identity, &present.metadata)) {
         let name = names::taken_spec(&group.name);
         return Err(Refused::Denied { because: format!("ConfigMap {name} belongs to {owner}; remove that object") });
     }
-    let object = serde_json::to_value(objects::taken_spec(identity, taken))
-        .map_err(|error| Refused::Denied { because: error.to_string() })?;
     let made = rest.apply(&path(group), &object).await.map_err(Fault::refused)?;
     let version = made["metadata"]["resourceVersion"].as_str().map(str::to_owned);
-    let kept = Kept { uid: uid.to_owned(), taken: taken.clone(), version, rounds: 0 };
+    let kept = Kept { uid: uid.to_owned(), digest, version };
     specs.lock().insert(group.clone(), kept);
     Ok(())
 }
@@ -73,14 +80,6 @@ fn identity<'a>(group: &'a GroupId, uid: &'a str) -> Identity<'a> {
 }
 
 impl Specs {
-    /// What was kept, in its next round.
-    fn round(&self, group: &GroupId) -> Option<Kept> {
-        let mut all = self.lock();
-        let known = all.get_mut(group)?;
-        known.rounds = (known.rounds + 1) % LOOKS_AGAIN;
-        Some(known.clone())
-    }
-
     pub(crate) fn forget(&self, group: &GroupId) {
         self.lock().remove(group);
     }

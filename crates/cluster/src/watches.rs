@@ -1,22 +1,26 @@
-//! What the API server shows: groups, and the pods, claims, Deployments and nodes that belong to them.
+//! What the API server shows: groups, and the objects, pods and nodes that belong to them.
 //!
-//! In: watches, one for each kind and each place that is this operator's business. Out: the objects as they were last seen,
-//! and a bell for each group. Must not: show a list that is not whole, or forget what it saw because a watch broke off.
+//! In: watches, one for each kind and each place that is this operator's business. Out: a shelf for each kind, with as much
+//! of each object as anybody here asks for, and bells. Must not: hold more than that; there may be thousands.
 
-use bloodraven_api::keys::{API_GROUP, API_VERSION, FIELD_MANAGER, LABEL_FAILOVER_GROUP, LABEL_MANAGED_BY};
-use bloodraven_operator::world::GroupId;
-use futures_util::StreamExt;
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
+use crate::bell::{About, Bell};
+use crate::shelf::{Place, Shelf};
+use bloodraven_api::keys::{API_GROUP, API_VERSION, FIELD_MANAGER, LABEL_MANAGED_BY};
+use futures_util::{Stream, StreamExt};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Container, Node, PersistentVolumeClaim, Pod, PodSpec, PodTemplateSpec, Service,
+};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
+use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use serde_json::Value;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// A watch is begun anew after so long, also if it seems well: watches can go quiet.
@@ -27,43 +31,31 @@ const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
 
 /// Everything that is watched. Ends with its owner.
 pub(crate) struct Watches {
-    pub(crate) groups: Arc<Shelf<DynamicObject>>,
+    /// Word for word.
+    pub(crate) groups: Arc<Shelf<Value>>,
     pub(crate) pods: Arc<Shelf<Pod>>,
     pub(crate) claims: Arc<Shelf<PersistentVolumeClaim>>,
     pub(crate) deployments: Arc<Shelf<Deployment>>,
     pub(crate) nodes: Arc<Shelf<Node>>,
+    pub(crate) services: Arc<Shelf<Version>>,
+    pub(crate) config_maps: Arc<Shelf<Version>>,
+    pub(crate) budgets: Arc<Shelf<Version>>,
     pub(crate) bell: Arc<Bell>,
     _tasks: JoinSet<()>,
 }
 
-/// Objects of one kind, as they were last seen, a place each.
-pub(crate) struct Shelf<K> {
-    places: Mutex<Vec<Listed<K>>>,
-}
+/// `metadata.resourceVersion`: all that is kept of objects that are only kept as they were made.
+pub(crate) type Version = Box<str>;
 
-/// The objects of one place; none: their list is not whole yet.
-type Listed<K> = Option<BTreeMap<Key, Arc<K>>>;
-
-/// Whom an event concerns.
-#[derive(Debug, PartialEq, Eq)]
-enum Touched {
-    These(Vec<Key>),
-    /// A list is whole: also one that is empty is news to everyone.
-    All,
-}
-
-/// Where an object is found: those of one group stand side by side.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    namespace: String,
-    group: String,
-    name: String,
-}
-
-/// Rings when something may have changed.
-pub(crate) struct Bell {
-    groups: watch::Sender<u64>,
-    each: Mutex<BTreeMap<GroupId, watch::Sender<u64>>>,
+/// Where one namespace's objects are found, or all of them.
+struct Around<'a> {
+    client: &'a Client,
+    namespace: Option<&'a str>,
+    /// Which place of each shelf that is.
+    place: usize,
+    bell: &'a Arc<Bell>,
+    /// Objects that are ours.
+    ours: watcher::Config,
 }
 
 impl Watches {
@@ -74,86 +66,100 @@ impl Watches {
         } else {
             namespaces.iter().map(|name| Some(name.as_str())).collect()
         };
-        let bell = Arc::new(Bell { groups: watch::Sender::new(0), each: Mutex::default() });
-        let mut tasks = JoinSet::new();
-        let kind = GroupVersionKind::gvk(API_GROUP, API_VERSION, crate::group::KIND);
-        let kind = ApiResource::from_gvk_with_plural(&kind, crate::group::PLURAL);
+        let bell = Arc::new(Bell::new());
         let all = watcher::Config::default().timeout(WATCH_SECONDS);
         let ours = all.clone().labels(&format!("{LABEL_MANAGED_BY}={FIELD_MANAGER}"));
+        let count = places.len();
         let (groups, pods, claims, deployments) =
-            (Shelf::new(places.len()), Shelf::new(places.len()), Shelf::new(places.len()), Shelf::new(places.len()));
+            (Shelf::new(count), Shelf::new(count), Shelf::new(count), Shelf::new(count));
+        let (services, config_maps, budgets) = (Shelf::new(count), Shelf::new(count), Shelf::new(count));
         let nodes = Shelf::new(1);
-        for (place, namespace) in places.iter().enumerate() {
-            let api = match namespace {
-                Some(name) => Api::namespaced_with(client.clone(), name, &kind),
-                None => Api::all_with(client.clone(), &kind),
-            };
-            tasks.spawn(follow(api, all.clone(), Arc::clone(&groups), place, Arc::clone(&bell), true));
-            tasks.spawn(follow(
-                scoped(client, *namespace),
-                ours.clone(),
-                Arc::clone(&pods),
-                place,
-                Arc::clone(&bell),
-                false,
-            ));
-            tasks.spawn(follow(
-                scoped(client, *namespace),
-                ours.clone(),
-                Arc::clone(&claims),
-                place,
-                Arc::clone(&bell),
-                false,
-            ));
-            tasks.spawn(follow(
-                scoped(client, *namespace),
-                ours.clone(),
-                Arc::clone(&deployments),
-                place,
-                Arc::clone(&bell),
-                false,
-            ));
+        let mut tasks = JoinSet::new();
+        for (place, namespace) in places.into_iter().enumerate() {
+            let around = Around { client, namespace, place, bell: &bell, ours: ours.clone() };
+            around.follow_groups(&groups, &all, &mut tasks);
+            around.follow(&pods, About::Facts, slim_pod, &mut tasks);
+            around.follow(&claims, About::Objects, without_managers, &mut tasks);
+            around.follow(&deployments, About::Objects, slim_deployment, &mut tasks);
+            around.follow_versions::<Service>(&services, &mut tasks);
+            around.follow_versions::<ConfigMap>(&config_maps, &mut tasks);
+            around.follow_versions::<PodDisruptionBudget>(&budgets, &mut tasks);
         }
-        tasks.spawn(follow(Api::all(client.clone()), all, Arc::clone(&nodes), 0, Arc::clone(&bell), false));
-        Self { groups, pods, claims, deployments, nodes, bell, _tasks: tasks }
+        let api = Api::<Node>::all(client.clone());
+        let url = api.resource_url().to_owned();
+        let events = watcher::watcher(api, all);
+        tasks.spawn(follow(url, events, nodes.place(0), Arc::clone(&bell), About::Facts, slim_node));
+        Self { groups, pods, claims, deployments, nodes, services, config_maps, budgets, bell, _tasks: tasks }
     }
 }
 
-fn scoped<K>(client: &Client, namespace: Option<&str>) -> Api<K>
-where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-{
-    match namespace {
-        Some(name) => Api::namespaced(client.clone(), name),
-        None => Api::all(client.clone()),
+impl Around<'_> {
+    fn follow_groups(&self, shelf: &Arc<Shelf<Value>>, config: &watcher::Config, tasks: &mut JoinSet<()>) {
+        let kind = GroupVersionKind::gvk(API_GROUP, API_VERSION, crate::group::KIND);
+        let kind = ApiResource::from_gvk_with_plural(&kind, crate::group::PLURAL);
+        let api: Api<DynamicObject> = match self.namespace {
+            Some(name) => Api::namespaced_with(self.client.clone(), name, &kind),
+            None => Api::all_with(self.client.clone(), &kind),
+        };
+        let url = api.resource_url().to_owned();
+        let events = watcher::watcher(api, config.clone());
+        tasks.spawn(follow(url, events, shelf.place(self.place), Arc::clone(self.bell), About::Groups, as_json));
+    }
+
+    fn follow<K>(&self, shelf: &Arc<Shelf<K>>, about: About, keep: fn(K) -> K, tasks: &mut JoinSet<()>)
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+        K: Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        let api: Api<K> = self.api();
+        let url = api.resource_url().to_owned();
+        let events = watcher::watcher(api, self.ours.clone());
+        tasks.spawn(follow(url, events, shelf.place(self.place), Arc::clone(self.bell), about, keep));
+    }
+
+    fn follow_versions<K>(&self, shelf: &Arc<Shelf<Version>>, tasks: &mut JoinSet<()>)
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+        K: Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        // Of these the API server sends nothing but the metadata.
+        let api: Api<PartialObjectMeta<K>> = self.api();
+        let url = api.resource_url().to_owned();
+        let events = watcher::watcher(api, self.ours.clone());
+        let (place, bell) = (shelf.place(self.place), Arc::clone(self.bell));
+        tasks.spawn(follow(url, events, place, bell, About::Objects, |it: PartialObjectMeta<K>| {
+            it.metadata.resource_version.unwrap_or_default().into()
+        }));
+    }
+
+    fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        match self.namespace {
+            Some(name) => Api::namespaced(self.client.clone(), name),
+            None => Api::all(self.client.clone()),
+        }
     }
 }
 
-/// Runs for ever: what is seen goes on the shelf, and the bell rings.
-async fn follow<K>(
-    api: Api<K>,
-    config: watcher::Config,
-    shelf: Arc<Shelf<K>>,
-    place: usize,
+/// Runs for ever: what is seen goes on the shelf, and bells ring.
+async fn follow<K: Resource, T>(
+    url: String,
+    events: impl Stream<Item = watcher::Result<Event<K>>>,
+    mut place: Place<T>,
     bell: Arc<Bell>,
-    are_groups: bool,
-) where
-    K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-    K::DynamicType: Clone,
-{
-    let url = api.resource_url().to_owned();
-    let mut events = std::pin::pin!(watcher::watcher(api, config));
-    let mut listed = BTreeMap::new();
+    about: About,
+    keep: impl Fn(K) -> T,
+) {
+    let mut events = std::pin::pin!(events);
     // Said once: what goes on failing goes on being the same news.
     let mut failing = false;
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => {
                 failing = false;
-                match shelf.take(place, &mut listed, event) {
-                    Touched::These(keys) => bell.ring(&keys, are_groups),
-                    Touched::All => bell.ring_all(),
-                }
+                bell.ring(&place.take(event, &keep), about);
             }
             Err(error) => {
                 if !failing {
@@ -171,177 +177,88 @@ async fn rest(time: Duration) {
     tokio::time::sleep(time).await;
 }
 
-impl<K: Resource> Shelf<K> {
-    fn new(places: usize) -> Arc<Self> {
-        Arc::new(Self { places: Mutex::new((0..places).map(|_| None).collect()) })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Listed<K>>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take(&self, place: usize, listed: &mut BTreeMap<Key, Arc<K>>, event: Event<K>) -> Touched {
-        let mut places = self.lock();
-        let Some(known) = places.get_mut(place) else { return Touched::These(Vec::new()) };
-        let keys = match event {
-            Event::Init => {
-                listed.clear();
-                Vec::new()
-            }
-            Event::InitApply(object) => {
-                listed.insert(Key::of(&object), Arc::new(slim(object)));
-                Vec::new()
-            }
-            Event::InitDone => {
-                *known = Some(std::mem::take(listed));
-                return Touched::All;
-            }
-            Event::Apply(object) => {
-                let key = Key::of(&object);
-                known.get_or_insert_default().insert(key.clone(), Arc::new(slim(object)));
-                vec![key]
-            }
-            Event::Delete(object) => {
-                let key = Key::of(&object);
-                known.get_or_insert_default().remove(&key);
-                vec![key]
-            }
-        };
-        Touched::These(keys)
-    }
-
-    /// Every object; none: some list is not whole yet.
-    pub(crate) fn all(&self) -> Option<Vec<Arc<K>>> {
-        let places = self.lock();
-        let mut all = Vec::new();
-        for place in places.iter() {
-            all.extend(place.as_ref()?.values().cloned());
-        }
-        Some(all)
-    }
-
-    /// The objects of one group; none: some list is not whole yet.
-    pub(crate) fn of(&self, group: &GroupId) -> Option<Vec<Arc<K>>> {
-        let first = Key { namespace: group.namespace.to_string(), group: group.name.to_string(), name: String::new() };
-        let belongs = |key: &Key| key.namespace == first.namespace && key.group == first.group;
-        let places = self.lock();
-        let mut found = Vec::new();
-        for place in places.iter() {
-            let from = place.as_ref()?.range(first.clone()..);
-            found.extend(from.take_while(|(key, _)| belongs(key)).map(|(_, object)| Arc::clone(object)));
-        }
-        Some(found)
-    }
-}
-
 /// Who wrote which field when is half of an object, and nobody here asks.
-fn slim<K: Resource>(mut object: K) -> K {
+fn without_managers<K: Resource>(mut object: K) -> K {
     object.meta_mut().managed_fields = None;
     object
 }
 
-impl Key {
-    /// A group's own object belongs to itself; everything else to the group that its label names.
-    fn of<K: Resource>(object: &K) -> Self {
-        let meta = object.meta();
-        let name = meta.name.clone().unwrap_or_default();
-        let label = meta.labels.as_ref().and_then(|labels| labels.get(LABEL_FAILOVER_GROUP)).cloned();
-        let group = label.unwrap_or_else(|| name.clone());
-        Self { namespace: meta.namespace.clone().unwrap_or_default(), group, name }
-    }
+fn as_json(object: DynamicObject) -> Value {
+    serde_json::to_value(without_managers(object)).unwrap_or_default()
 }
 
-impl Bell {
-    fn ring(&self, touched: &[Key], are_groups: bool) {
-        if are_groups {
-            self.groups.send_modify(|count| *count += 1);
-        }
-        let each = self.lock();
-        for key in touched {
-            if let Some(bell) = each.get(&GroupId::new(&key.namespace, &key.group)) {
-                bell.send_modify(|count| *count += 1);
-            }
-        }
-    }
+/// Who it is, where it runs, which containers it has, and its status; what they run is drawn from the spec.
+fn slim_pod(pod: Pod) -> Pod {
+    let mut pod = without_managers(pod);
+    pod.metadata.owner_references = None;
+    pod.spec = pod.spec.map(|spec| PodSpec {
+        node_name: spec.node_name,
+        init_containers: spec.init_containers.map(slim_containers),
+        containers: slim_containers(spec.containers),
+        ..PodSpec::default()
+    });
+    pod
+}
 
-    fn ring_all(&self) {
-        self.groups.send_modify(|count| *count += 1);
-        for bell in self.lock().values() {
-            bell.send_modify(|count| *count += 1);
-        }
-    }
+/// Who it is, what its template is called, and which images it has.
+fn slim_deployment(deployment: Deployment) -> Deployment {
+    let mut deployment = without_managers(deployment);
+    let template = deployment
+        .spec
+        .and_then(|spec| spec.template.spec)
+        .map(|pod| PodSpec { containers: slim_containers(pod.containers), ..PodSpec::default() });
+    let template = PodTemplateSpec { metadata: None, spec: template };
+    deployment.spec = Some(DeploymentSpec { template, ..DeploymentSpec::default() });
+    deployment.status = None;
+    deployment
+}
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<GroupId, watch::Sender<u64>>> {
-        self.each.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn slim_containers(containers: Vec<Container>) -> Vec<Container> {
+    let slim = |it: Container| Container { name: it.name, image: it.image, ..Container::default() };
+    containers.into_iter().map(slim).collect()
+}
 
-    /// Rings when a group comes, goes or changes.
-    pub(crate) fn of_groups(&self) -> watch::Receiver<u64> {
-        self.groups.subscribe()
-    }
-
-    /// Rings when something of that group changes. Bells that nobody listens to any more are taken down.
-    pub(crate) fn of(&self, group: &GroupId) -> watch::Receiver<u64> {
-        let mut each = self.lock();
-        each.retain(|id, bell| id == group || bell.receiver_count() > 0);
-        each.entry(group.clone()).or_insert_with(|| watch::Sender::new(0)).subscribe()
-    }
+/// Labels and taints: the images alone that a node says it has are tens of kilobytes.
+fn slim_node(node: Node) -> Node {
+    Node { status: None, ..without_managers(node) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kube::core::ObjectMeta;
+    use serde_json::json;
 
-    fn pod(namespace: &str, group: &str, name: &str) -> Pod {
-        let labels = Some(BTreeMap::from([(LABEL_FAILOVER_GROUP.to_owned(), group.to_owned())]));
-        let (namespace, name) = (Some(namespace.to_owned()), Some(name.to_owned()));
-        Pod { metadata: ObjectMeta { namespace, name, labels, ..ObjectMeta::default() }, ..Pod::default() }
-    }
-
-    fn names(found: Option<Vec<Arc<Pod>>>) -> Option<Vec<String>> {
-        found.map(|pods| pods.iter().filter_map(|pod| pod.metadata.name.clone()).collect())
+    #[test]
+    fn of_a_pod_stays_what_tells_whether_it_lives() {
+        let whole = json!({
+            "metadata": {"name": "p", "uid": "u", "labels": {"a": "b"}, "annotations": {"c": "d"}, "finalizers": ["f"],
+                "resourceVersion": "7", "deletionTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{"manager": "m"}]},
+            "spec": {"nodeName": "n", "volumes": [{"name": "v"}],
+                "containers": [{"name": "mysql", "image": "i", "command": ["x"]}],
+                "initContainers": [{"name": "init", "env": [{"name": "E"}]}]},
+            "status": {"phase": "Running", "containerStatuses": [
+                {"name": "mysql", "image": "i", "imageID": "", "ready": true, "restartCount": 0}]},
+        });
+        let mut wanted = whole.clone();
+        wanted["metadata"].as_object_mut().expect("metadata").remove("managedFields");
+        wanted["spec"] = json!({"nodeName": "n", "containers": [{"name": "mysql", "image": "i"}],
+            "initContainers": [{"name": "init"}]});
+        let pod: Pod = serde_json::from_value(whole).expect("a pod");
+        assert_eq!(serde_json::to_value(slim_pod(pod)).expect("JSON")["spec"], wanted["spec"]);
     }
 
     #[test]
-    fn a_list_shows_once_it_is_whole_and_stays_while_the_next_is_read() {
-        let (shelf, mut listed) = (Shelf::<Pod>::new(1), BTreeMap::new());
-        let mut take = |event| shelf.take(0, &mut listed, event);
-        let orders = GroupId::new("shop", "orders");
-        take(Event::Init);
-        take(Event::InitApply(pod("shop", "orders", "a")));
-        assert_eq!(names(shelf.of(&orders)), None, "not whole");
-        take(Event::InitApply(pod("shop", "other", "x")));
-        assert_eq!(take(Event::InitDone), Touched::All);
-        assert_eq!(names(shelf.of(&orders)), Some(vec!["a".to_owned()]));
-        // the watch broke off and is begun again
-        take(Event::Init);
-        assert_eq!(names(shelf.of(&orders)), Some(vec!["a".to_owned()]), "what was seen stays");
-        take(Event::InitApply(pod("shop", "orders", "b")));
-        assert_eq!(take(Event::InitDone), Touched::All, "what is gone is news as well");
-        assert_eq!(names(shelf.of(&orders)), Some(vec!["b".to_owned()]));
-        take(Event::Delete(pod("shop", "orders", "b")));
-        assert_eq!(names(shelf.of(&orders)), Some(Vec::new()));
-    }
-
-    #[test]
-    fn a_list_of_several_places_is_whole_when_each_is() {
-        let (shelf, mut listed) = (Shelf::<Pod>::new(2), BTreeMap::new());
-        shelf.take(0, &mut listed, Event::InitDone);
-        assert_eq!(names(shelf.all()), None);
-        shelf.take(1, &mut listed, Event::InitDone);
-        assert_eq!(names(shelf.all()), Some(Vec::new()));
-    }
-
-    #[test]
-    fn only_the_bell_of_that_group_rings() {
-        let bell = Bell { groups: watch::Sender::new(0), each: Mutex::default() };
-        let (orders, other) = (bell.of(&GroupId::new("shop", "orders")), bell.of(&GroupId::new("shop", "other")));
-        bell.ring(&[Key::of(&pod("shop", "orders", "a"))], false);
-        assert!(orders.has_changed().expect("open") && !other.has_changed().expect("open"));
-        assert!(!bell.of_groups().has_changed().expect("open"));
-        drop(other);
-        bell.of(&GroupId::new("shop", "orders"));
-        assert_eq!(bell.lock().len(), 1, "nobody listens to the other");
+    fn of_a_deployment_stay_its_names_and_its_images() {
+        let whole = json!({
+            "metadata": {"name": "d", "annotations": {"hash": "h"}, "resourceVersion": "7"},
+            "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "mysql", "image": "i", "args": ["x"]}], "volumes": [{"name": "v"}]}}},
+            "status": {"replicas": 1},
+        });
+        let slim = slim_deployment(serde_json::from_value(whole.clone()).expect("a deployment"));
+        let slim = serde_json::to_value(slim).expect("JSON");
+        assert_eq!(slim["metadata"], whole["metadata"]);
+        assert_eq!(slim["spec"]["template"]["spec"], json!({"containers": [{"name": "mysql", "image": "i"}]}));
+        assert_eq!(slim.get("status"), None);
     }
 }

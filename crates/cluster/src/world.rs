@@ -3,8 +3,8 @@
 //! In: the operator's wishes. Out: what became of them. Must not: decide or retry.
 
 use crate::furnish::{self, Applied, House};
-use crate::glimpses::Glimpses;
 use crate::rest::Rest;
+use crate::shelf::Key;
 use crate::taken::{self, Specs};
 use crate::watches::Watches;
 use crate::{addresses, dismiss, estate, events, group, lease, outward, pods, secrets};
@@ -16,11 +16,10 @@ use bloodraven_brain::lease::{Lease, NewLease};
 use bloodraven_brain::name::Site;
 use bloodraven_brain::time::{Boot, Now, Wall};
 use bloodraven_operator::world::{
-    Addresses, Event, Glimpse, GroupId, MissingSecret, Refused, Secrets, Unavailable, Undismissed, Unfurnished,
+    Addresses, Event, Glimpse, GroupId, Look, MissingSecret, Refused, Secrets, Unavailable, Undismissed, Unfurnished,
     Version, World,
 };
 use kube::Client;
-use kube::api::DynamicObject;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -42,15 +41,23 @@ pub struct Places {
     pub aux_port: u16,
 }
 
+/// Requests at a time about what groups keep, and about everything else. An API server takes some hundred at once, and is
+/// not this operator's alone.
+const RECORDS: usize = 64;
+const OTHERS: usize = 32;
+
 /// See above.
 pub struct ClusterWorld {
+    /// For the election: a leader that cannot renew stops.
+    lease: Rest,
+    /// For what groups keep: everything else waits for that.
+    records: Rest,
     rest: Rest,
     watches: Watches,
     places: Places,
     written: events::Written,
     applied: Applied,
     specs: Specs,
-    glimpses: Glimpses,
 }
 
 impl ClusterWorld {
@@ -58,18 +65,19 @@ impl ClusterWorld {
     pub fn new(client: Client, places: Places) -> Self {
         let watches = Watches::begin(&client, &places.watched);
         Self {
-            rest: Rest::new(client),
+            lease: Rest::at_once(client.clone()),
+            records: Rest::in_turn(client.clone(), RECORDS),
+            rest: Rest::in_turn(client, OTHERS),
             watches,
             places,
             written: events::Written::default(),
             applied: Applied::default(),
             specs: Specs::default(),
-            glimpses: Glimpses::default(),
         }
     }
 
     /// The group as a watch last showed it.
-    fn seen(&self, group: &GroupId) -> Result<Arc<DynamicObject>, Unavailable> {
+    fn seen(&self, group: &GroupId) -> Result<Arc<Value>, Unavailable> {
         let unavailable = |because: &str| Unavailable { what: "the group".to_owned(), because: because.to_owned() };
         let objects = self.watches.groups.of(group).ok_or_else(|| unavailable("its list is not whole yet"))?;
         objects.into_iter().next().ok_or_else(|| unavailable("it is gone"))
@@ -77,7 +85,7 @@ impl ClusterWorld {
 
     /// Who it is; whatever its spec says.
     fn uid(&self, group: &GroupId) -> Result<String, Unavailable> {
-        Ok(self.seen(group)?.metadata.uid.clone().unwrap_or_default())
+        Ok(self.seen(group)?["metadata"]["uid"].as_str().unwrap_or_default().to_owned())
     }
 }
 
@@ -94,16 +102,20 @@ impl World for ClusterWorld {
         self.watches.bell.of(group)
     }
 
+    fn changes_of_objects(&self, group: &GroupId) -> watch::Receiver<u64> {
+        self.watches.bell.of_objects(group)
+    }
+
     async fn read_lease(&self) -> Result<Option<Lease>, Unavailable> {
-        lease::read(&self.rest, &self.places.namespace).await
+        lease::read(&self.lease, &self.places.namespace).await
     }
 
     async fn create_lease(&self, new: &NewLease) -> Result<Lease, Refused> {
-        lease::create(&self.rest, &self.places.namespace, new).await
+        lease::create(&self.lease, &self.places.namespace, new).await
     }
 
     async fn update_lease(&self, version: &str, new: &NewLease) -> Result<Lease, Refused> {
-        lease::update(&self.rest, &self.places.namespace, version, new).await
+        lease::update(&self.lease, &self.places.namespace, version, new).await
     }
 
     /// The identity is `<pod name>_<pod uid>`: its pod says where it is, as long as it is the same pod.
@@ -118,12 +130,13 @@ impl World for ClusterWorld {
 
     async fn groups(&self) -> Result<Vec<Glimpse>, Unavailable> {
         let unavailable = |because: &str| Unavailable { what: "the groups".to_owned(), because: because.to_owned() };
-        let objects = self.watches.groups.all().ok_or_else(|| unavailable("their list is not whole yet"))?;
-        Ok(self.glimpses.of(objects))
+        let named = |key: &Key| GroupId::new(&key.namespace, &key.name);
+        let all = self.watches.groups.all_with(named).ok_or_else(|| unavailable("their list is not whole yet"))?;
+        Ok(all.into_iter().map(|(id, object)| Glimpse { id, object }).collect())
     }
 
     async fn read(&self, group: &GroupId) -> Result<Option<Value>, Unavailable> {
-        group::read(&self.rest, group).await
+        group::read(&self.records, group).await
     }
 
     async fn save_annotations(
@@ -132,11 +145,11 @@ impl World for ClusterWorld {
         version: &Version,
         annotations: &BTreeMap<String, Option<String>>,
     ) -> Result<Version, Refused> {
-        group::save_annotations(&self.rest, group, version, annotations).await
+        group::save_annotations(&self.records, group, version, annotations).await
     }
 
     async fn save_status(&self, group: &GroupId, version: &Version, status: &Value) -> Result<Version, Refused> {
-        group::save_status(&self.rest, group, version, status).await
+        group::save_status(&self.records, group, version, status).await
     }
 
     async fn remove_request(&self, group: &GroupId, key: &str, text: &str) -> Result<(), Refused> {
@@ -155,7 +168,7 @@ impl World for ClusterWorld {
     async fn keep_spec(&self, group: &GroupId, taken: &Taken) -> Result<(), Refused> {
         let unread = |error: Unavailable| Refused::Denied { because: error.to_string() };
         let uid = self.uid(group).map_err(unread)?;
-        taken::keep(&self.rest, &self.specs, group, &uid, taken).await
+        taken::keep(&self.rest, &self.watches, &self.specs, group, &uid, taken).await
     }
 
     async fn kept_spec(&self, group: &GroupId) -> Result<Option<Taken>, Unavailable> {
@@ -175,8 +188,8 @@ impl World for ClusterWorld {
         outward::show(&self.rest, &self.watches, &self.places.house, group, wanted, outward, self.now().wall).await
     }
 
-    async fn furnish(&self, group: &GroupId, wanted: &MysqlFailoverGroup) -> Result<(), Unfurnished> {
-        furnish::furnish(&self.rest, &self.watches, &self.places.house, &self.applied, group, wanted).await
+    async fn furnish(&self, group: &GroupId, wanted: &MysqlFailoverGroup, look: Look) -> Result<(), Unfurnished> {
+        furnish::furnish(&self.rest, &self.watches, &self.places.house, &self.applied, group, wanted, look).await
     }
 
     async fn dismiss(&self, group: &GroupId, patience: bool) -> Result<(), Undismissed> {

@@ -32,6 +32,9 @@ pub(crate) struct Said<'a> {
 /// `ER_WRONG_VALUE_FOR_TYPE`: how a guard refuses.
 const GUARD: u16 = 1411;
 
+/// `ER_OPTION_PREVENTS_STATEMENT`: how a closed server refuses a write.
+const CLOSED: u16 = 1290;
+
 /// `ER_PARSE_ERROR`.
 const UNKNOWN: u16 = 1064;
 
@@ -81,11 +84,23 @@ impl Said<'_> {
             }
             return Answer::Done;
         }
+        // The write probe's own table is all that anybody writes here.
+        if statement.contains("bloodraven.heartbeat") || begins("CREATE SCHEMA IF NOT EXISTS bloodraven") {
+            return self.write();
+        }
         if begins("RESET REPLICA ALL") {
             self.server().replica = None;
             return Answer::Done;
         }
         unknown(statement)
+    }
+
+    fn write(&mut self) -> Answer {
+        if self.server().is_open() {
+            return Answer::Done;
+        }
+        let message = "the server is running with the --super-read-only option".to_owned();
+        Answer::Refused { code: CLOSED, message }
     }
 
     /// The conditions that stand before a change, as the product writes them.
@@ -189,6 +204,13 @@ impl Said<'_> {
         }
         if has("WAIT_FOR_EXECUTED_GTID_SET") {
             return row_of(vec!["0".to_owned()]);
+        }
+        // Of the one row that the write probe changes.
+        if has("SELECT ROW_COUNT()") {
+            return row_of(vec!["1".to_owned()]);
+        }
+        if has("information_schema.events") {
+            return Answer::Rows { columns: vec!["EVENT_SCHEMA", "EVENT_NAME"], rows: Vec::new() };
         }
         if has("SELECT COUNT(*) FROM performance_schema.processlist") {
             return row_of(vec!["0".to_owned()]);
@@ -393,6 +415,17 @@ mod tests {
         assert_eq!((replica.host.as_str(), replica.receiver, replica.applier), ("mysql-g-iad", false, true));
         ask(&mut server, "RESET REPLICA ALL FOR CHANNEL ''");
         assert_eq!(server.replica, None);
+    }
+
+    #[test]
+    fn the_write_probe_is_taken_where_writes_are() {
+        let mut server = Server::new(1, bloodraven_gtid::GtidSet::new());
+        let probe = "SET SESSION sql_log_bin = 0; UPDATE bloodraven.heartbeat SET beats = beats + 1 WHERE id = 1; \
+                     SELECT ROW_COUNT()";
+        let closed = ask(&mut server, probe);
+        assert!(matches!(&closed[..], [Answer::Done, Answer::Refused { code: CLOSED, .. }]), "{closed:?}");
+        server.open();
+        assert_eq!(ask(&mut server, probe), [Answer::Done, Answer::Done, row_of(vec!["1".to_owned()])]);
     }
 
     #[test]

@@ -6,10 +6,10 @@
 use crate::beats::Beat;
 use crate::group::{self, Common, Shared};
 use crate::http::Groups;
-use crate::object::{self, Object};
+use crate::object::Object;
 use crate::servers::Servers;
 use crate::tasks::{Owned, rest};
-use crate::world::{GroupId, World};
+use crate::world::{Glimpse, GroupId, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,11 +48,7 @@ pub(crate) async fn keep<W: World, S: Servers>(
         changes.borrow_and_update();
         let pause = match timeout(LIST_BOUND, common.world.groups()).await {
             Ok(Ok(glimpses)) => {
-                let (good, bad) = object::sorted(glimpses);
-                for (id, why) in &bad {
-                    tracing::warn!(fg = %id, error = %why, "an object is left alone");
-                }
-                reconcile(&common, &mut attended, good, &bad.into_iter().map(|(id, _)| id).collect());
+                reconcile(&common, &mut attended, glimpses);
                 publish(&attended, &groups);
                 synced.send_replace(true);
                 release_orphans(&common).await;
@@ -83,24 +79,37 @@ async fn release_orphans<W: World, S: Servers>(common: &Common<W, S>) {
     }
 }
 
-/// One that is malformed now and was fine before is attended to as it was.
+/// One that is malformed now and was fine before is attended to as it was. Most are what they were: with a thousand groups
+/// somebody changes all the time.
 fn reconcile<W: World, S: Servers>(
     common: &Arc<Common<W, S>>,
     attended: &mut BTreeMap<GroupId, Attended>,
-    good: BTreeMap<GroupId, Arc<Object>>,
-    bad: &BTreeSet<GroupId>,
+    glimpses: Vec<Glimpse>,
 ) {
-    attended.retain(|id, group| bad.contains(id) || good.get(id).is_some_and(|object| object.uid == group.shared.uid));
-    for (id, object) in good {
-        if let Some(known) = attended.get(&id) {
+    let listed: BTreeSet<GroupId> = glimpses.iter().map(|glimpse| glimpse.id.clone()).collect();
+    attended.retain(|id, _| listed.contains(id));
+    for Glimpse { id, object } in glimpses {
+        let known = attended.get(&id);
+        if known.is_some_and(|known| Arc::ptr_eq(&known.told.borrow().raw, &object)) {
+            continue;
+        }
+        let object = match Object::read(object) {
+            Ok(object) => Arc::new(object),
+            Err(why) => {
+                tracing::warn!(fg = %id, error = %why, "an object is left alone");
+                continue;
+            }
+        };
+        if let Some(known) = known.filter(|known| known.shared.uid == object.uid) {
             known.told.send_if_modified(|told| {
-                let same = Arc::ptr_eq(&told.raw, &object.raw);
-                let news = !same && (told.version != object.version || told.raw != object.raw);
+                let news = told.version != object.version || told.raw != object.raw;
                 *told = object;
                 news
             });
             continue;
         }
+        // Another of the same name: whoever attended to the one before ends first.
+        attended.remove(&id);
         let uid = object.uid.clone();
         let (told, receiver) = watch::channel(object);
         let (shared, task) = group::attend(common, id.clone(), uid, receiver);

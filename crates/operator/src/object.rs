@@ -3,7 +3,7 @@
 //! In: JSON. Out: its names, its version, its annotations, what is kept in it. Must not: fail because of a part that nobody
 //! asked for; what a spec says is read elsewhere, and only when it changed.
 
-use crate::world::{Glimpse, GroupId, Version};
+use crate::world::Version;
 use bloodraven_blueprint::status::{self, Corrupt};
 use bloodraven_brain::group::Kept;
 use bloodraven_wire::GroupUid;
@@ -64,43 +64,25 @@ impl Object {
     }
 }
 
-/// Objects, and what is none.
-pub(crate) type Sorted = (BTreeMap<GroupId, Arc<Object>>, Vec<(GroupId, NoObject)>);
-
-/// Every group whose object can be told apart from others; the rest is named.
-pub(crate) fn sorted(glimpses: Vec<Glimpse>) -> Sorted {
-    let (mut good, mut bad) = (BTreeMap::new(), Vec::new());
-    for Glimpse { id, object } in glimpses {
-        match Object::read(object) {
-            Ok(object) => drop(good.insert(id, Arc::new(object))),
-            Err(why) => bad.push((id, why)),
-        }
-    }
-    (good, bad)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
 
     #[test]
-    fn one_object_that_is_none_stands_in_nobodys_way() {
-        let glimpse = |name: &str, object: Value| Glimpse { id: GroupId::new("shop", name), object: Arc::new(object) };
+    fn what_is_no_object_is_told_by_its_field() {
+        let read = |object: Value| Object::read(Arc::new(object));
         let fine = json!({"metadata": {"uid": "u", "resourceVersion": "7", "generation": 3,
             "annotations": {"a": "b", "c": 7}}});
-        let (good, bad) = sorted(vec![
-            glimpse("a", json!({"metadata": {"uid": "", "resourceVersion": "7"}})),
-            glimpse("b", fine),
-            glimpse("c", json!([1])),
-            glimpse("d", json!({"metadata": {"uid": "u", "resourceVersion": 7}})),
-        ]);
-        assert_eq!(good.keys().map(ToString::to_string).collect::<Vec<_>>(), ["shop/b"]);
-        assert_eq!(
-            bad.iter().map(|(id, why)| (id.to_string(), why.field)).collect::<Vec<_>>(),
-            [("shop/a".to_owned(), "uid"), ("shop/c".to_owned(), "uid"), ("shop/d".to_owned(), "resourceVersion")]
-        );
-        let object = good.values().next().expect("one");
+        let object = read(fine).expect("an object");
         assert_eq!((object.generation, object.annotations.len(), object.deleting), (3, 1, false));
+        let rows = [
+            (json!({"metadata": {"uid": "", "resourceVersion": "7"}}), "uid"),
+            (json!([1]), "uid"),
+            (json!({"metadata": {"uid": "u", "resourceVersion": 7}}), "resourceVersion"),
+        ];
+        for (none, field) in rows {
+            assert_eq!(read(none).expect_err("none").field, field);
+        }
     }
 }

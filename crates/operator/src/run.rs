@@ -25,6 +25,9 @@ use tokio::sync::{Semaphore, broadcast, watch};
 /// Rehearsals at a time; each takes a core for a moment.
 const REHEARSALS: usize = 2;
 
+/// Groups whose objects are looked at, at a time: after a start all of them want to be.
+const FURNISHED: usize = 16;
+
 /// Runs an operator until `shutdown`; then its lease is released.
 pub async fn run<W: World>(
     world: Arc<W>,
@@ -65,6 +68,7 @@ pub async fn run_with<W: World, S: Servers>(
         beats: beats.clone(),
         ears: Arc::clone(&settings.ears),
         hub: hub.clone(),
+        furnishing: Semaphore::new(FURNISHED),
         progress: settings.progress,
     });
     let app = Arc::new(App {

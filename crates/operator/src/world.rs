@@ -50,6 +50,11 @@ pub trait World: Send + Sync + 'static {
         self.changes()
     }
 
+    /// The same for what was furnished alone: an object that somebody took away or changed.
+    fn changes_of_objects(&self, group: &GroupId) -> watch::Receiver<u64> {
+        self.changes_of(group)
+    }
+
     /// The election's lease, from the store itself; none: there is none.
     fn read_lease(&self) -> impl Future<Output = Result<Option<Lease>, Unavailable>> + Send;
 
@@ -136,8 +141,9 @@ pub trait World: Send + Sync + 'static {
         &self,
         group: &GroupId,
         wanted: &MysqlFailoverGroup,
+        look: Look,
     ) -> impl Future<Output = Result<(), Unfurnished>> + Send {
-        let _ = (group, wanted);
+        let _ = (group, wanted, look);
         std::future::ready(Ok(()))
     }
 
@@ -229,6 +235,15 @@ pub enum Refused {
         /// What went wrong.
         because: String,
     },
+}
+
+/// How far furnishing looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// At everything, also at what nobody tells of when it changes: Secrets.
+    All,
+    /// At what is told of: an object changed.
+    Told,
 }
 
 /// Why a group that is being deleted could not be let go yet.

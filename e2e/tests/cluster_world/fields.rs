@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bloodraven_brain::group::accounts::AccountRole;
-use bloodraven_operator::world::{Secrets, World};
+use bloodraven_operator::world::{Look, Secrets, World};
 use serde_json::{Value, json};
 
 use super::stage::*;
@@ -109,7 +109,7 @@ async fn a_volume_grows_and_keeps_what_else_it_is() {
         "provisioner": "example.org/none", "allowVolumeExpansion": true});
     apply(server(), &class.to_string());
     let object = wanted(&world, &group).await;
-    until(&world, &group, async || world.furnish(&group, &object).await.ok()).await;
+    until(&world, &group, async || world.furnish(&group, &object, Look::All).await.ok()).await;
     // as a provisioner would
     let name = "mysql-orders-iad-data";
     let bind = json!({"spec": {"volumeName": "v1"}}).to_string();
@@ -123,7 +123,7 @@ async fn a_volume_grows_and_keeps_what_else_it_is() {
     edit(namespace, &json!({ "sites": spec }));
     let object = wanted(&world, &group).await;
     until(&world, &group, async || {
-        world.furnish(&group, &object).await.ok()?;
+        world.furnish(&group, &object, Look::All).await.ok()?;
         (get("pvc", namespace, name)["spec"]["resources"]["requests"]["storage"] == "2Gi").then_some(())
     })
     .await;
@@ -203,7 +203,7 @@ async fn a_site_that_leaves_the_spec_takes_its_objects_along_and_leaves_its_volu
         edit(namespace, &json!({ "sites": sites }));
         let object = wanted(&world, &group).await;
         until(&world, &group, async || {
-            world.furnish(&group, &object).await.ok()?;
+            world.furnish(&group, &object, Look::All).await.ok()?;
             (names_of("deployment", namespace).len() == deployments).then_some(())
         })
         .await;
@@ -247,7 +247,7 @@ async fn a_site_that_leaves_the_spec_takes_its_objects_along_and_leaves_its_volu
     record(2, &json!([]));
     let object = wanted(&world, &group).await;
     until(&world, &group, async || {
-        world.furnish(&group, &object).await.ok()?;
+        world.furnish(&group, &object, Look::All).await.ok()?;
         let words = ["get", "pod", "-n", namespace, "f"];
         (!server().kubectl().args(words).output().unwrap().status.success()).then_some(())
     })

@@ -17,7 +17,7 @@ use bloodraven_brain::lease::{Acquired, NewLease};
 use bloodraven_brain::name::{Instance, Member};
 use bloodraven_brain::time::{Millis, Wall};
 use bloodraven_cluster::{ClusterWorld, Places};
-use bloodraven_operator::world::{Event, EventKind, GroupId, World};
+use bloodraven_operator::world::{Event, EventKind, GroupId, Look, World};
 use http::{Method, Request, Response, StatusCode, Uri};
 use kube::client::{Body, ClientBuilder};
 use serde_json::{Value, json};
@@ -192,7 +192,7 @@ async fn do_everything(install: &Install, notes: &Notes, group: &GroupId) {
     .await;
     keep_the_record(world, group).await;
     let object = wanted(world, group).await;
-    until(world, group, async || world.furnish(group, &object).await.ok()).await;
+    until(world, group, async || world.furnish(group, &object, Look::All).await.ok()).await;
     until(world, group, async || world.secrets(group, &object).await.ok()).await;
     world.keep_spec(group, &Taken { generation: 1, spec: json!({}) }).await.unwrap();
     world.kept_spec(group).await.unwrap().unwrap();
@@ -213,7 +213,7 @@ async fn do_everything(install: &Install, notes: &Notes, group: &GroupId) {
     }
     // a new operator applies all of it once more, changes what has changed, drops a site, and lets the group go
     let world = &self::world(install, notes).await;
-    until(world, group, async || world.furnish(group, &object).await.ok()).await;
+    until(world, group, async || world.furnish(group, &object, Look::All).await.ok()).await;
     world.show(group, &object, &Outward { dns: Some(iad), ..wish }).await.unwrap();
     let sites = get("mfg", &group.namespace, "orders")["spec"]["sites"].clone();
     let mut more = sites.as_array().unwrap().clone();
@@ -223,7 +223,7 @@ async fn do_everything(install: &Install, notes: &Notes, group: &GroupId) {
         edit(&group.namespace, &json!({"volumeRetention": "Delete", "sites": sites}));
         let object = wanted(world, group).await;
         until(world, group, async || {
-            world.furnish(group, &object).await.ok()?;
+            world.furnish(group, &object, Look::All).await.ok()?;
             (names_of("deployment", &group.namespace).len() == object.spec.sites.len()).then_some(())
         })
         .await;

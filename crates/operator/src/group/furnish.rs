@@ -6,7 +6,7 @@
 use super::{Common, Shared, lock};
 use crate::servers::Servers;
 use crate::tasks::rest;
-use crate::world::{Event, EventKind, Undismissed, Unfurnished, World};
+use crate::world::{Event, EventKind, Look, Undismissed, Unfurnished, World};
 use bloodraven_api::events::EventReason;
 use bloodraven_api::keys;
 use std::sync::Arc;
@@ -16,25 +16,31 @@ use tokio::time::timeout;
 /// All objects of one group; each call to the store is short.
 const FURNISH_BOUND: Duration = Duration::from_secs(30);
 
-/// Without a word of a change it is looked again after so long: an object that somebody took away comes back.
-const AGAIN: Duration = Duration::from_secs(10);
+/// Without a word of a change everything is looked at again after so long: Secrets are not told of.
+const AGAIN: Duration = Duration::from_secs(30);
 
-/// After something that stood in the way, and between two looks: changes come in swarms.
+/// After something that stood in the way.
 const SOON: Duration = Duration::from_secs(1);
+
+/// Changes come in swarms, most of them our own.
+const SWARM: Duration = Duration::from_secs(1);
 
 /// Runs for one reign.
 pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared: Arc<Shared>) {
-    let mut told = shared.told.clone();
-    let mut secrets = shared.secrets.subscribe();
-    let mut trouble = None;
+    let (mut specs, mut secrets) = (shared.valid.subscribe(), shared.secrets.subscribe());
+    let mut objects = common.world.changes_of_objects(&shared.id);
+    let (mut trouble, mut look) = (None, Look::All);
     *lock(&shared.unbuilt) = None;
     loop {
-        let object = Arc::clone(&told.borrow_and_update());
         secrets.borrow_and_update();
-        let valid = lock(&shared.valid).clone();
-        let wanted = valid.filter(|valid| !object.deleting && !valid.is_paused(common.world.now().wall));
+        objects.borrow_and_update();
+        let valid = specs.borrow_and_update().clone();
+        let deleting = shared.told.borrow().deleting;
+        let wanted = valid.filter(|valid| !deleting && !valid.is_paused(common.world.now().wall));
         if let Some(valid) = wanted {
-            let call = common.leadership.guard(common.world.furnish(&shared.id, valid.object()));
+            // Not all groups at once: what is asked for their sake is asked first.
+            let _turn = common.furnishing.acquire().await;
+            let call = common.leadership.guard(common.world.furnish(&shared.id, valid.object(), look));
             let found = match timeout(FURNISH_BOUND, call).await {
                 Ok(Ok(Ok(()))) => None,
                 Ok(Ok(Err(unfurnished))) => Some(unfurnished),
@@ -49,11 +55,16 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
                 trouble = found;
             }
         }
-        tokio::select! {
-            Ok(()) = told.changed() => rest(SOON).await,
-            Ok(()) = secrets.changed() => rest(SOON).await,
-            () = rest(if trouble.is_some() { SOON } else { AGAIN }) => {}
-        }
+        let pause = if trouble.is_some() { SOON } else { AGAIN };
+        look = tokio::select! {
+            Ok(()) = specs.changed() => Look::All,
+            Ok(()) = secrets.changed() => Look::All,
+            Ok(()) = objects.changed() => {
+                rest(SWARM).await;
+                Look::Told
+            }
+            () = rest(pause) => Look::All,
+        };
     }
 }
 

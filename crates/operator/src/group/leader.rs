@@ -102,7 +102,6 @@ pub(super) struct Leader<W, S> {
     inbox: mpsc::Sender<ToLeader>,
     taken: mpsc::Receiver<ToLeader>,
     store: mpsc::Sender<ToStore>,
-    sights: watch::Sender<Option<Arc<Sight>>>,
     outward: watch::Sender<Option<Arc<Outward>>>,
     probes: watch::Sender<Option<Target>>,
     exchanges: JoinSet<()>,
@@ -134,12 +133,12 @@ impl<W: World, S: Servers> Leader<W, S> {
         let (inbox, taken) = mpsc::channel(INBOX);
         let (store, wishes) = mpsc::channel(4);
         let declared = watch::Sender::new(valid.spec.names());
-        let (network, sights, outward) = (watch::Sender::new(None), watch::Sender::new(None), watch::Sender::new(None));
+        let (network, outward) = (watch::Sender::new(None), watch::Sender::new(None));
         let probes = watch::Sender::new(None);
         let (c, s) = (|| Arc::clone(common), || Arc::clone(shared));
         let tasks = [
             own(informer::inform(c(), s(), declared.subscribe(), network.clone(), inbox.clone())),
-            own(store::run(c(), s(), inbox.clone(), wishes, sights.subscribe())),
+            own(store::run(c(), s(), inbox.clone(), wishes, shared.outlook.subscribe())),
             own(outward::show(c(), s(), outward.subscribe(), inbox.clone())),
             own(prober::keep(c(), s(), probes.subscribe(), network.subscribe(), inbox.clone())),
         ];
@@ -157,7 +156,6 @@ impl<W: World, S: Servers> Leader<W, S> {
             inbox,
             taken,
             store,
-            sights,
             outward,
             probes,
             exchanges: JoinSet::new(),
@@ -447,11 +445,12 @@ impl<W: World, S: Servers> Leader<W, S> {
         self.errands.spawn(async move { super::errand::run(&common, &id, &valid, command).await });
     }
 
-    /// Lets people see the leader: after each poll, after each notice, and at least once a second.
+    /// Lets people see the leader: after each notice and at least once a second; those who follow, after each poll, too.
     fn glance(&mut self, polled: bool) {
         let now = self.common.world.now();
         let due = self.glanced.is_none_or(|at| now.boot >= at + GLANCE);
-        if !due && !polled {
+        let followed = polled && self.common.hub.receiver_count() > 0;
+        if !due && !followed {
             return;
         }
         self.note_hands();
@@ -466,14 +465,12 @@ impl<W: World, S: Servers> Leader<W, S> {
             self.glanced = Some(now.boot);
             self.shared.write(self.common.ears.glance(&self.shared.id, now, &self.group));
         }
-        let whole = report::whole(&sight);
-        self.sights.send_replace(Some(Arc::new(sight)));
-        if polled && self.common.hub.receiver_count() > 0 {
-            let text = report::follow(&self.shared.id, &whole, now.wall);
+        if followed {
+            let text = report::follow(&self.shared.id, &report::whole(&sight), now.wall);
             // Nobody follows any more.
             let _ = self.common.hub.send(text.into());
         }
-        self.shared.outlook.send_replace(Some(Arc::new(whole)));
+        self.shared.outlook.send_replace(Some(Arc::new(sight)));
     }
 
     /// What only the hands know of the whole group.

@@ -40,12 +40,13 @@ use crate::tasks::{again_after_panics, own};
 use crate::world::{Event, GroupId, World};
 use bloodraven_wire::GroupUid;
 use refusal::Unled;
+use report::Sight;
 use secrets::Known;
 use serde_json::Value;
 use spec::Valid;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, broadcast, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, broadcast, mpsc, watch};
 use tokio::time::timeout;
 
 /// How long a call to the store may take.
@@ -67,6 +68,8 @@ pub(crate) struct Common<W, S> {
     pub(crate) ears: Arc<dyn Ears>,
     /// For those who follow over `WebSockets`.
     pub(crate) hub: broadcast::Sender<Arc<str>>,
+    /// Groups whose objects are looked at, at a time.
+    pub(crate) furnishing: Semaphore,
     /// See [`crate::settings::Settings::progress`].
     pub(crate) progress: Duration,
 }
@@ -80,7 +83,7 @@ pub(crate) struct Shared {
     /// Somebody was refused: read the secrets again.
     pub(crate) reread: Notify,
     /// The last spec that could be taken.
-    valid: Mutex<Option<Arc<Valid>>>,
+    valid: watch::Sender<Option<Arc<Valid>>>,
     /// Why the present spec is not it.
     refused: Mutex<Option<String>>,
     /// Why its objects are not as the valid one wants them; the store's trouble apart.
@@ -89,8 +92,8 @@ pub(crate) struct Shared {
     unread: Mutex<Option<String>>,
     /// The leader's inbox; none: this process does not lead, or not yet.
     leader: Mutex<Option<mpsc::Sender<ToLeader>>>,
-    /// The leader's picture, as `/status` shows it.
-    pub(crate) outlook: watch::Sender<Option<Arc<Value>>>,
+    /// The leader as it was a moment ago, for those who write or show its status.
+    outlook: watch::Sender<Option<Arc<Sight>>>,
     /// Nonces of questions that were answered.
     pub(crate) answered: Mutex<Replay>,
     events: mpsc::Sender<Event>,
@@ -110,7 +113,7 @@ pub(crate) fn attend<W: World, S: Servers>(
         told,
         secrets: watch::Sender::new(None),
         reread: Notify::new(),
-        valid: Mutex::default(),
+        valid: watch::Sender::new(None),
         refused: Mutex::default(),
         unbuilt: Mutex::default(),
         unread: Mutex::default(),
@@ -235,6 +238,12 @@ impl Shared {
         self.outlook.send_replace(None);
     }
 
+    /// The status as the leader sees it; none: this process does not lead.
+    pub(crate) fn outlook(&self) -> Option<Value> {
+        let sight = self.outlook.borrow().clone();
+        sight.map(|sight| report::whole(&sight))
+    }
+
     /// Events beyond the bound are dropped: they are in the log.
     fn write(&self, events: Vec<Event>) {
         for event in events {
@@ -252,30 +261,28 @@ impl Shared {
         if object.deleting {
             return None;
         }
-        let mut valid = lock(&self.valid);
+        let valid = self.valid.borrow().clone();
         let replication = self.has_replication();
         let now = common.world.now();
-        let refused = match spec::read(&object, valid.as_deref(), now.wall, replication) {
-            Ok(read) => {
-                if let Some(read) = read {
-                    *valid = Some(Arc::new(read));
-                }
-                None
+        let (next, refused) = match spec::read(&object, valid.as_deref(), now.wall, replication) {
+            Ok(read) => (read, None),
+            // Secrets may come and go under a spec that stays.
+            Err(because) => (valid.as_ref().and_then(|valid| valid.under(replication)), Some(because)),
+        };
+        let valid = match next {
+            Some(next) => {
+                let next = Some(Arc::new(next));
+                self.valid.send_replace(next.clone());
+                next
             }
-            Err(because) => {
-                // Secrets may come and go under a spec that stays.
-                if let Some(other) = valid.as_ref().and_then(|valid| valid.under(replication)) {
-                    *valid = Some(Arc::new(other));
-                }
-                Some(because)
-            }
+            None => valid,
         };
         let mut known = lock(&self.refused);
         if *known != refused {
             self.write(common.ears.spec_refused(&self.id, now, refused.as_deref()));
             *known = refused;
         }
-        valid.clone()
+        valid
     }
 }
 

@@ -3,7 +3,7 @@
 //! In: the leader's last wish. Out: how far the outside follows. Must not: hold a newer wish up for an older one.
 
 use super::leader::ToLeader;
-use super::{Common, STORE_BOUND, Shared, lock};
+use super::{Common, STORE_BOUND, Shared};
 use crate::servers::Servers;
 use crate::world::World;
 use bloodraven_brain::group::{Input, Outward};
@@ -20,7 +20,7 @@ pub(super) async fn show<W: World, S: Servers>(
 ) {
     while wanted.changed().await.is_ok() {
         let Some(wish) = wanted.borrow_and_update().clone() else { continue };
-        let Some(valid) = lock(&shared.valid).clone() else { continue };
+        let Some(valid) = shared.valid.borrow().clone() else { continue };
         let call = common.leadership.guard(common.world.show(&shared.id, valid.object(), &wish));
         let shown = tokio::select! {
             shown = timeout(STORE_BOUND, call) => shown,

@@ -78,7 +78,7 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
 async fn read<W: World, S: Servers>(common: &Common<W, S>, shared: &Shared) -> Result<Secrets, MissingSecret> {
     let unread = |because: String| MissingSecret::Unread { because };
     // Who does not lead takes no spec: what it took while it led may be long gone.
-    let valid = lock(&shared.valid).clone().filter(|_| common.leadership.holds());
+    let valid = shared.valid.borrow().clone().filter(|_| common.leadership.holds());
     let wanted = match &valid {
         Some(valid) => Cow::Borrowed(valid.object()),
         None => Cow::Owned(spec::typed(&shared.told.borrow()).map_err(unread)?),

@@ -5,7 +5,7 @@
 //! not kept is kept later, and until then the group is led all the same.
 
 use super::spec::{self, Valid};
-use super::{Common, STORE_BOUND, Shared, lock};
+use super::{Common, STORE_BOUND, Shared};
 use crate::servers::Servers;
 use crate::tasks::rest;
 use crate::world::{Refused, World};
@@ -13,22 +13,23 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Without a word of a change it is kept again after so long: what somebody took away comes back.
-const AGAIN: Duration = Duration::from_secs(10);
+/// Without a word of a change it is kept again after so long.
+const AGAIN: Duration = Duration::from_secs(30);
 
-/// After a change: the leader takes the spec first, and changes come in swarms.
-const SOON: Duration = Duration::from_secs(1);
+/// Changes come in swarms.
+const SWARM: Duration = Duration::from_secs(1);
 
 /// After a reading that failed, while nobody leads.
 const UNREAD: Duration = Duration::from_secs(2);
 
 /// Runs for one reign.
 pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared: Arc<Shared>) {
-    let mut told = shared.told.clone();
+    let (mut specs, mut objects) = (shared.valid.subscribe(), common.world.changes_of_objects(&shared.id));
     let mut trouble: Option<Refused> = None;
     loop {
-        let object = Arc::clone(&told.borrow_and_update());
-        let valid = lock(&shared.valid).clone().filter(|_| !object.deleting);
+        objects.borrow_and_update();
+        let deleting = shared.told.borrow().deleting;
+        let valid = specs.borrow_and_update().clone().filter(|_| !deleting);
         if let Some(valid) = valid {
             let taken = valid.taken();
             let call = common.leadership.guard(common.world.keep_spec(&shared.id, &taken));
@@ -47,7 +48,8 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
             trouble = found;
         }
         tokio::select! {
-            Ok(()) = told.changed() => rest(SOON).await,
+            Ok(()) = specs.changed() => {}
+            Ok(()) = objects.changed() => rest(SWARM).await,
             () = rest(AGAIN) => {}
         }
     }
@@ -65,7 +67,7 @@ pub(super) async fn recover<W: World, S: Servers>(
         Ok(valid) => {
             tracing::warn!(fg = %shared.id, "the spec is refused; the last one that was taken stays in force");
             let valid = Arc::new(valid);
-            *lock(&shared.valid) = Some(Arc::clone(&valid));
+            shared.valid.send_replace(Some(Arc::clone(&valid)));
             (Some(valid), false)
         }
         Err(because) => {

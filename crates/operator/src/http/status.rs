@@ -34,8 +34,7 @@ pub(super) async fn status(State(app): State<Arc<App>>) -> Response {
 
 /// The leader's own picture; who does not lead shows what is stored.
 fn entry(shared: &Shared) -> Value {
-    let outlook = shared.outlook.borrow().clone();
-    match outlook {
+    match shared.outlook() {
         Some(own) => group::entry(Some(&own), None),
         None => group::entry(Arc::clone(&shared.told.borrow()).status(), None),
     }

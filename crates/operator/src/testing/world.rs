@@ -1,8 +1,8 @@
 //! A world in memory.
 
 use crate::world::{
-    Account, Addresses, Event, Glimpse, GroupId, HostPort, MissingSecret, Refused, Secrets, Unavailable, Undismissed,
-    Unfurnished, Version, World,
+    Account, Addresses, Event, Glimpse, GroupId, HostPort, Look, MissingSecret, Refused, Secrets, Unavailable,
+    Undismissed, Unfurnished, Version, World,
 };
 use bloodraven_api::MysqlFailoverGroup;
 use bloodraven_blueprint::objects::Taken;
@@ -375,7 +375,7 @@ impl World for FakeWorld {
         })
     }
 
-    async fn furnish(&self, _: &GroupId, _: &MysqlFailoverGroup) -> Result<(), Unfurnished> {
+    async fn furnish(&self, _: &GroupId, _: &MysqlFailoverGroup, _: Look) -> Result<(), Unfurnished> {
         self.lock().trouble.objects.clone().map_or(Ok(()), Err)
     }
 
