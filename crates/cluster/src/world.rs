@@ -58,6 +58,7 @@ pub struct ClusterWorld {
     written: events::Written,
     applied: Applied,
     specs: Specs,
+    dns: outward::Records,
 }
 
 impl ClusterWorld {
@@ -73,6 +74,7 @@ impl ClusterWorld {
             written: events::Written::default(),
             applied: Applied::default(),
             specs: Specs::default(),
+            dns: outward::Records::default(),
         }
     }
 
@@ -185,7 +187,9 @@ impl World for ClusterWorld {
         wanted: &MysqlFailoverGroup,
         outward: &Outward,
     ) -> Result<Shown, Unavailable> {
-        outward::show(&self.rest, &self.watches, &self.places.house, group, wanted, outward, self.now().wall).await
+        let Self { rest, watches, dns: records, places, .. } = self;
+        let outside = outward::Outside { rest, watches, records, house: &places.house };
+        outward::show(outside, group, wanted, outward, self.now()).await
     }
 
     async fn furnish(&self, group: &GroupId, wanted: &MysqlFailoverGroup, look: Look) -> Result<(), Unfurnished> {
@@ -195,6 +199,7 @@ impl World for ClusterWorld {
     async fn dismiss(&self, group: &GroupId, patience: bool) -> Result<(), Undismissed> {
         self.applied.forget(group);
         self.specs.forget(group);
+        self.dns.forget(group);
         dismiss::dismiss(&self.rest, &self.watches, group, patience).await
     }
 

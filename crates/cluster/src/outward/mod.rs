@@ -6,6 +6,8 @@
 mod dns;
 mod labels;
 
+pub(crate) use dns::Records;
+
 use crate::dismiss::set_taints;
 use crate::furnish::House;
 use crate::rest::Rest;
@@ -15,21 +17,29 @@ use bloodraven_blueprint::objects::{OperatorAccount, Plan, Surroundings, server_
 use bloodraven_brain::group::Outward;
 use bloodraven_brain::group::input::Shown;
 use bloodraven_brain::name::Site;
-use bloodraven_brain::time::Wall;
+use bloodraven_brain::time::Now;
 use bloodraven_operator::world::{GroupId, Unavailable};
 use k8s_openapi::api::core::v1::Node;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// What a look at the outside needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Outside<'a> {
+    pub(crate) rest: &'a Rest,
+    pub(crate) watches: &'a Watches,
+    pub(crate) records: &'a Records,
+    pub(crate) house: &'a House,
+}
+
 pub(crate) async fn show(
-    rest: &Rest,
-    watches: &Watches,
-    house: &House,
+    outside: Outside<'_>,
     group: &GroupId,
     object: &MysqlFailoverGroup,
     outward: &Outward,
-    at: Wall,
+    now: Now,
 ) -> Result<Shown, Unavailable> {
+    let Outside { rest, watches, records, house } = outside;
     let unseen = |what: &str| Unavailable { what: what.to_owned(), because: "its list is not whole yet".to_owned() };
     let pods = watches.pods.of(group).ok_or_else(|| unseen("pods"))?;
     let labels = labels::show(rest, &pods, &object.spec.sites, outward).await;
@@ -39,7 +49,7 @@ pub(crate) async fn show(
     let surroundings = surroundings(house, group, object);
     let plan = Plan::new(object, &surroundings).map_err(|error| error.to_string());
     let dns = match (&outward.dns, &plan) {
-        (Some(site), Ok(plan)) => dns::show(rest, group, plan, site).await,
+        (Some(site), Ok(plan)) => dns::show(rest, records, group, plan, site, now.boot).await,
         (Some(_), Err(because)) => Err(because.clone()),
         (None, _) => Ok(()),
     };
@@ -51,7 +61,7 @@ pub(crate) async fn show(
         (Some(_), Err(because)) => Err(because.clone()),
         (None, _) => Ok(()),
     };
-    Ok(Shown { labels: labels.is_ok(), dns, taints, at })
+    Ok(Shown { labels: labels.is_ok(), dns, taints, at: now.wall })
 }
 
 /// No pod is built here: its image, its accounts and its server id do not matter.

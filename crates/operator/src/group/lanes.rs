@@ -65,11 +65,11 @@ struct Place {
 
 /// The lanes of one site.
 pub(super) struct Lanes {
-    read: mpsc::Sender<Job>,
-    fence: mpsc::Sender<Job>,
-    change: mpsc::Sender<Job>,
-    accounts: mpsc::Sender<Job>,
-    cache: mpsc::Sender<Job>,
+    read: mpsc::Sender<Box<Job>>,
+    fence: mpsc::Sender<Box<Job>>,
+    change: mpsc::Sender<Box<Job>>,
+    accounts: mpsc::Sender<Box<Job>>,
+    cache: mpsc::Sender<Box<Job>>,
     _tasks: [Owned; 5],
 }
 
@@ -95,7 +95,7 @@ impl Lanes {
     }
 
     /// Puts a task into its lane. Comes back when there is no room.
-    pub(super) fn take(&self, job: Job) -> Result<(), Job> {
+    pub(super) fn take(&self, job: Box<Job>) -> Result<(), Box<Job>> {
         let lane = match job.task.lane() {
             Lane::Read => &self.read,
             Lane::Fence => &self.fence,
@@ -114,14 +114,16 @@ async fn work<W: World, S: Servers>(
     shared: Arc<Shared>,
     place: Place,
     inbox: mpsc::Sender<ToLeader>,
-    mut jobs: mpsc::Receiver<Job>,
+    mut jobs: mpsc::Receiver<Box<Job>>,
 ) {
     let mut kept = None;
-    while let Some(Job { id, server, task, until }) = jobs.recv().await {
-        let done = one(&common, &shared, &place, &mut kept, server, &task, until);
+    while let Some(job) = jobs.recv().await {
+        let Job { id, server, task, until } = *job;
+        // On the heap while it lasts: a lane is idle for most of its life, and there are thousands.
+        let done = Box::pin(one(&common, &shared, &place, &mut kept, server, &task, until));
         let outcome = tokio::select! {
             outcome = done => outcome,
-            never = watch_copy(&common, &shared, &place, &inbox), if matches!(task, Task::Clone { .. }) => match never {},
+            never = Box::pin(watch_copy(&common, &shared, &place, &inbox)), if matches!(task, Task::Clone { .. }) => match never {},
         };
         if let Outcome::Refused(_) = &outcome {
             shared.reread.notify_one();

@@ -375,14 +375,14 @@ impl<W: World, S: Servers> Leader<W, S> {
             }
             Command::Work { id, site, server, task, within } => {
                 let until = Instant::now() + Duration::from_millis(within.0);
-                self.work(&site, Job { id, server, task, until });
+                self.work(&site, Box::new(Job { id, server, task, until }));
             }
             Command::Show(outward) => drop(self.outward.send_replace(Some(Arc::from(outward)))),
             errand => self.errand(errand),
         }
     }
 
-    fn work(&mut self, site: &Site, job: Job) {
+    fn work(&mut self, site: &Site, job: Box<Job>) {
         let id: WorkId = job.id;
         let because = match self.sites.get(site) {
             Some(hands) => match hands.lanes.take(job) {

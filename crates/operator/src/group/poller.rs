@@ -58,7 +58,8 @@ pub(super) async fn poll<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
                     None => (server.clone(), None),
                 };
                 let mut session = session;
-                let poll = unless_it_panics(common.servers.poll(&server, &mut session, period));
+                // On the heap while it lasts: most of the time a poller waits for its next beat.
+                let poll = Box::pin(unless_it_panics(common.servers.poll(&server, &mut session, period)));
                 let looked = match timeout(period, poll).await {
                     Ok(Some(looked)) => looked,
                     Ok(None) => Err(Silent::Failed("the poll panicked".to_owned())),

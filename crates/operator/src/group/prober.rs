@@ -62,7 +62,7 @@ pub(super) async fn keep<W: World, S: Servers>(
         let mut found = Probed::default();
         loop {
             if let Some(target) = &target {
-                visit.try_once(target, &mut found).await;
+                Box::pin(visit.try_once(target, &mut found)).await;
             }
             if found != told {
                 told = found.clone();

@@ -129,16 +129,16 @@ pub(super) async fn run<W: World, S: Servers>(
                 tokio::select! {
                     biased;
                     wish = wishes.recv() => wish,
-                    () = store.report(sight) => continue,
+                    () = Box::pin(store.report(sight)) => continue,
                 }
             }
         };
         match wish {
             None => return,
-            Some(ToStore::Load) => store.load().await,
+            Some(ToStore::Load) => Box::pin(store.load()).await,
             Some(ToStore::Save { id, kept, base }) => {
                 let until = Instant::now() + SAVE_BOUND;
-                let saved = timeout_at(until, store.save(&kept, &base)).await.unwrap_or(Saved::Unknown);
+                let saved = timeout_at(until, Box::pin(store.save(&kept, &base))).await.unwrap_or(Saved::Unknown);
                 if saved == Saved::Unknown {
                     store.known = None;
                 }
