@@ -29,6 +29,7 @@ cargo xtask <word>
   testbed <part>...  bring a real part into the cache: mysql, kubernetes [--all], status, clean
   bench <name>       benchmarks, release build: gtid brain
   bench failover     faults and moves of whole groups with real servers, into docs/performance.md [--trials N] [--only ROW]
+  bench footprint    what sidecars, operator, keepers and servers use at rest, into docs/performance-footprint.md [--trials N] [--window S]
   bench scale        one operator and up to 1,000 groups of played sites, into docs/performance-scale.md [--groups N]
   model [--deep]     exhaustive searches over the brain's own functions: minutes, or hours
   teeth              every rule is taken away in turn, and a test or a search has to notice
@@ -100,8 +101,9 @@ fn bench(workshop: &Workshop, words: &[String]) -> Result<()> {
             run::inherit(workshop.cargo("bench").args(["--package", &format!("bloodraven-{name}"), "--benches"]))
         }
         [name, rest @ ..] if name == "failover" => play::bench_failover(workshop, rest),
+        [name, rest @ ..] if name == "footprint" => play::bench_footprint(workshop, rest),
         [name, rest @ ..] if name == "scale" => play::bench_scale(workshop, rest),
-        _ => bail!("name a benchmark: gtid, brain, failover or scale"),
+        _ => bail!("name a benchmark: gtid, brain, failover, footprint or scale"),
     }
 }
 

@@ -54,14 +54,24 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
     Err(play.exec()).context("cannot start the playground")
 }
 
-/// Builds, provides, measures. The build folder stays locked: who builds meanwhile would be measured, too.
+/// Faults and moves, into their page.
 pub(crate) fn bench_failover(workshop: &Workshop, words: &[String]) -> Result<()> {
+    bench_group(workshop, "failover", "docs/performance.md", words)
+}
+
+/// What processes use at rest, into its page.
+pub(crate) fn bench_footprint(workshop: &Workshop, words: &[String]) -> Result<()> {
+    bench_group(workshop, "footprint", "docs/performance-footprint.md", words)
+}
+
+/// Builds, provides, measures. The build folder stays locked: who builds meanwhile would be measured, too.
+fn bench_group(workshop: &Workshop, name: &str, page: &str, words: &[String]) -> Result<()> {
     let built = build(workshop, true)?;
     let bench = Bench::new(&workshop.cache, &built)?;
     let mut measure = Command::new(built.join(MEASURES));
-    measure.arg("failover").arg("--bloodraven").arg(bench.program("bloodraven"));
+    measure.arg(name).arg("--bloodraven").arg(bench.program("bloodraven"));
     measure.arg("--keeper").arg(bench.program("keeper")).args(provide_mysql(workshop)?);
-    run::inherit(measure.arg("--page").arg(workshop.root.join("docs/performance.md")).args(words))
+    run::inherit(measure.arg("--page").arg(workshop.root.join(page)).args(words))
 }
 
 /// Builds, provides an API server's programs, measures. The build folder stays locked, as above.

@@ -30,12 +30,12 @@ mod names;
 mod packet;
 pub mod place;
 pub mod polls;
-pub mod process;
 mod say;
 mod server;
 pub mod stage;
 pub mod watch;
 
+pub use bloodraven_bench::process;
 pub use clock::pass;
 pub use crowd::{Crowd, Fault};
 pub use stage::Stage;

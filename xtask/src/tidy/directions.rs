@@ -94,7 +94,14 @@ const TABLE: &[Rule] = &[
     Rule { name: "bloodraven-testbed", may_use: &[], never: &[] },
     Rule {
         name: "bloodraven-crowd",
-        may_use: &["bloodraven-api", "bloodraven-brain", "bloodraven-gtid", "bloodraven-testbed", "bloodraven-wire"],
+        may_use: &[
+            "bloodraven-api",
+            "bloodraven-bench",
+            "bloodraven-brain",
+            "bloodraven-gtid",
+            "bloodraven-testbed",
+            "bloodraven-wire",
+        ],
         never: &["mysql_async"],
     },
     Rule {
@@ -118,8 +125,8 @@ const TABLE: &[Rule] = &[
     Rule { name: "xtask", may_use: &[], never: RUNTIMES },
 ];
 
-/// For tests only: what brings the real servers up is never part of the product.
-const TESTS_ONLY: &[&str] = &["bloodraven-crowd", "bloodraven-testbed", "bloodraven-e2e"];
+/// For tests and benchmarks only: what brings the real servers up, or measures them, is never part of the product.
+const TESTS_ONLY: &[&str] = &["bloodraven-bench", "bloodraven-crowd", "bloodraven-testbed", "bloodraven-e2e"];
 
 pub(super) fn breaches(workshop: &Workshop) -> Result<Vec<String>> {
     let mut found = Vec::new();

@@ -1,9 +1,9 @@
 //! Figures of one row. In: verdicts of the ledger. Out: median, p95, max, and broken promises. Must not: count a trial whose
 //! silence did not end.
 
-use crate::rows::Row;
+use super::rows::Row;
+use bloodraven_bench::process::load;
 use serde_json::Value;
-use std::fs;
 
 /// What a row came to.
 #[derive(Default)]
@@ -76,16 +76,10 @@ impl Figures {
     }
 }
 
-/// Of the last minute.
-fn load() -> String {
-    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().unwrap_or("?").to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::ROWS;
+    use crate::failover::rows::ROWS;
     use serde_json::json;
 
     #[test]

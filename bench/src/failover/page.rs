@@ -1,9 +1,10 @@
 //! The page. In: rows as they are measured. Out: `docs/performance.md`, whole after each row. Must not: lose the row of an
 //! earlier run that this one does not measure, or show a run that was cut short as a whole one.
 
-use crate::figures::Figures;
-use crate::rows::{ROWS, Row};
+use super::figures::Figures;
+use super::rows::{ROWS, Row};
 use anyhow::{Context as _, Result};
+use bloodraven_bench::process::machine;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -95,20 +96,6 @@ fn line(row: &Row, figures: &Figures) -> String {
 fn seconds(micros: u64) -> String {
     let millis = micros.div_ceil(1000);
     format!("{}.{:03} s", millis / 1000, millis % 1000)
-}
-
-/// Processor, cores, memory.
-fn machine() -> String {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let field = |text: &str, key: &str| {
-        let line = text.lines().find(|line| line.starts_with(key))?.to_owned();
-        line.split_once(':').map(|(_, value)| value.trim().to_owned())
-    };
-    let processor = field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "an unknown processor".to_owned());
-    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    let memory = field(&read("/proc/meminfo"), "MemTotal").unwrap_or_default();
-    let kib: u64 = memory.split(' ').next().and_then(|kib| kib.parse().ok()).unwrap_or(0);
-    format!("{processor}, {cores} cores, {} GiB", kib.div_ceil(1 << 20))
 }
 
 #[cfg(test)]
