@@ -18,8 +18,14 @@ pub(crate) async fn dismiss(
     group: &GroupId,
     patience: bool,
 ) -> Result<(), Undismissed> {
-    let unseen = || Refused::Denied { because: "the lists of nodes and pods are not whole yet".to_owned() };
-    let nodes: Vec<_> = watches.nodes.all().ok_or_else(unseen)?.iter().map(|node| (**node).clone()).collect();
+    let unseen = || Refused::Denied { because: "the list of pods is not whole yet".to_owned() };
+    let nodes = match watches.nodes.all() {
+        None if patience => {
+            return Err(Undismissed::Tainted { because: "the list of nodes is not whole yet".to_owned() });
+        }
+        nodes => nodes.unwrap_or_default(),
+    };
+    let nodes: Vec<_> = nodes.iter().map(|node| (**node).clone()).collect();
     for change in untaint(&group.name, &nodes) {
         if let Err(because) = set_taints(rest, &change).await {
             if patience {

@@ -55,6 +55,11 @@ impl<T> Shelf<T> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether every place has been listed.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.lock().iter().all(Option::is_some)
+    }
+
     /// Every object; none: some list is not whole yet.
     pub(crate) fn all(&self) -> Option<Vec<Arc<T>>> {
         Some(self.all_with(|_| ())?.into_iter().map(|((), object)| object).collect())
@@ -185,8 +190,8 @@ mod tests {
     fn a_list_of_several_places_is_whole_when_each_is() {
         let shelf = Shelf::<String>::new(2);
         shelf.place(0).take(Event::<Pod>::InitDone, name);
-        assert_eq!(names(shelf.all()), None);
+        assert_eq!((names(shelf.all()), shelf.is_whole()), (None, false));
         shelf.place(1).take(Event::<Pod>::InitDone, name);
-        assert_eq!(names(shelf.all()), Some(Vec::new()));
+        assert_eq!((names(shelf.all()), shelf.is_whole()), (Some(Vec::new()), true));
     }
 }

@@ -93,8 +93,25 @@ impl Watches {
     }
 }
 
+impl Watches {
+    /// The kinds whose lists are not whole yet.
+    pub(crate) fn unseen(&self) -> Vec<&'static str> {
+        let lists = [
+            ("groups", self.groups.is_whole()),
+            ("pods", self.pods.is_whole()),
+            ("volume claims", self.claims.is_whole()),
+            ("deployments", self.deployments.is_whole()),
+            ("nodes", self.nodes.is_whole()),
+            ("services", self.services.is_whole()),
+            ("config maps", self.config_maps.is_whole()),
+            ("disruption budgets", self.budgets.is_whole()),
+        ];
+        lists.into_iter().filter(|(_, whole)| !whole).map(|(name, _)| name).collect()
+    }
+}
+
 impl Around<'_> {
-    fn follow_groups(&self, shelf: &Arc<Shelf<Value>>, config: &watcher::Config, tasks: &mut JoinSet<()>) {
+    fn follow_groups(&self, onto: &Arc<Shelf<Value>>, config: &watcher::Config, tasks: &mut JoinSet<()>) {
         let kind = GroupVersionKind::gvk(API_GROUP, API_VERSION, crate::group::KIND);
         let kind = ApiResource::from_gvk_with_plural(&kind, crate::group::PLURAL);
         let api: Api<DynamicObject> = match self.namespace {
@@ -103,10 +120,10 @@ impl Around<'_> {
         };
         let url = api.resource_url().to_owned();
         let events = watcher::watcher(api, config.clone());
-        tasks.spawn(follow(url, events, shelf.place(self.place), Arc::clone(self.bell), About::Groups, as_json));
+        tasks.spawn(follow(url, events, onto.place(self.place), Arc::clone(self.bell), About::Groups, as_json));
     }
 
-    fn follow<K>(&self, shelf: &Arc<Shelf<K>>, about: About, keep: fn(K) -> K, tasks: &mut JoinSet<()>)
+    fn follow<K>(&self, onto: &Arc<Shelf<K>>, about: About, keep: fn(K) -> K, tasks: &mut JoinSet<()>)
     where
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
         K: Clone + Debug + DeserializeOwned + Send + Sync + 'static,
@@ -114,10 +131,10 @@ impl Around<'_> {
         let api: Api<K> = self.api();
         let url = api.resource_url().to_owned();
         let events = watcher::watcher(api, self.ours.clone());
-        tasks.spawn(follow(url, events, shelf.place(self.place), Arc::clone(self.bell), about, keep));
+        tasks.spawn(follow(url, events, onto.place(self.place), Arc::clone(self.bell), about, keep));
     }
 
-    fn follow_versions<K>(&self, shelf: &Arc<Shelf<Version>>, tasks: &mut JoinSet<()>)
+    fn follow_versions<K>(&self, onto: &Arc<Shelf<Version>>, tasks: &mut JoinSet<()>)
     where
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
         K: Clone + Debug + DeserializeOwned + Send + Sync + 'static,
@@ -126,7 +143,7 @@ impl Around<'_> {
         let api: Api<PartialObjectMeta<K>> = self.api();
         let url = api.resource_url().to_owned();
         let events = watcher::watcher(api, self.ours.clone());
-        let (place, bell) = (shelf.place(self.place), Arc::clone(self.bell));
+        let (place, bell) = (onto.place(self.place), Arc::clone(self.bell));
         tasks.spawn(follow(url, events, place, bell, About::Objects, |it: PartialObjectMeta<K>| {
             it.metadata.resource_version.unwrap_or_default().into()
         }));

@@ -41,17 +41,17 @@ pub struct Places {
     pub aux_port: u16,
 }
 
-/// Requests at a time about what groups keep, and about everything else. An API server takes some hundred at once, and is
+/// Requests at a time about what moves rest on, and about everything else. An API server takes some hundred at once, and is
 /// not this operator's alone.
-const RECORDS: usize = 64;
+const MOVES: usize = 64;
 const OTHERS: usize = 32;
 
 /// See above.
 pub struct ClusterWorld {
     /// For the election: a leader that cannot renew stops.
     lease: Rest,
-    /// For what groups keep: everything else waits for that.
-    records: Rest,
+    /// For what moves rest on (records, proofs, labels): nothing else is in their way.
+    moves: Rest,
     rest: Rest,
     watches: Watches,
     places: Places,
@@ -67,7 +67,7 @@ impl ClusterWorld {
         let watches = Watches::begin(&client, &places.watched);
         Self {
             lease: Rest::at_once(client.clone()),
-            records: Rest::in_turn(client.clone(), RECORDS),
+            moves: Rest::in_turn(client.clone(), MOVES),
             rest: Rest::in_turn(client, OTHERS),
             watches,
             places,
@@ -108,6 +108,11 @@ impl World for ClusterWorld {
         self.watches.bell.of_objects(group)
     }
 
+    fn unseen(&self) -> Option<String> {
+        let lists = self.watches.unseen();
+        (!lists.is_empty()).then(|| format!("not listed yet: {}", lists.join(", ")))
+    }
+
     async fn read_lease(&self) -> Result<Option<Lease>, Unavailable> {
         lease::read(&self.lease, &self.places.namespace).await
     }
@@ -138,7 +143,7 @@ impl World for ClusterWorld {
     }
 
     async fn read(&self, group: &GroupId) -> Result<Option<Value>, Unavailable> {
-        group::read(&self.records, group).await
+        group::read(&self.moves, group).await
     }
 
     async fn save_annotations(
@@ -147,11 +152,11 @@ impl World for ClusterWorld {
         version: &Version,
         annotations: &BTreeMap<String, Option<String>>,
     ) -> Result<Version, Refused> {
-        group::save_annotations(&self.records, group, version, annotations).await
+        group::save_annotations(&self.moves, group, version, annotations).await
     }
 
     async fn save_status(&self, group: &GroupId, version: &Version, status: &Value) -> Result<Version, Refused> {
-        group::save_status(&self.records, group, version, status).await
+        group::save_status(&self.moves, group, version, status).await
     }
 
     async fn remove_request(&self, group: &GroupId, key: &str, text: &str) -> Result<(), Refused> {
@@ -160,7 +165,7 @@ impl World for ClusterWorld {
 
     async fn estate(&self, group: &GroupId, sites: &[Site]) -> Result<Estate, Unavailable> {
         let uid = self.uid(group)?;
-        estate::read(&self.rest, &self.watches, group, &uid, sites, &self.applied.hashes(group)).await
+        estate::read(&self.moves, &self.watches, group, &uid, sites, &self.applied.hashes(group)).await
     }
 
     async fn secrets(&self, group: &GroupId, wanted: &MysqlFailoverGroup) -> Result<Secrets, MissingSecret> {
@@ -187,7 +192,7 @@ impl World for ClusterWorld {
         wanted: &MysqlFailoverGroup,
         outward: &Outward,
     ) -> Result<Shown, Unavailable> {
-        let Self { rest, watches, dns: records, places, .. } = self;
+        let Self { moves: rest, watches, dns: records, places, .. } = self;
         let outside = outward::Outside { rest, watches, records, house: &places.house };
         outward::show(outside, group, wanted, outward, self.now()).await
     }
@@ -215,7 +220,7 @@ impl World for ClusterWorld {
         let unseen = || Refused::Denied { because: "the list of pods is not whole yet".to_owned() };
         let pods = self.watches.pods.of(group).ok_or_else(unseen)?;
         match pods.iter().find(|pod| pod.metadata.uid.as_deref() == Some(uid)) {
-            Some(pod) => pods::release(&self.rest, pod).await,
+            Some(pod) => pods::release(&self.moves, pod).await,
             None => Ok(()),
         }
     }

@@ -168,7 +168,8 @@ impl Played {
         Details {
             variables: running.then_some(Variables { read_only, super_read_only }),
             lease_remaining: lease.map(|deadline| deadline.since(now)),
-            version: Some("double".to_owned()),
+            // That of the operator, or every group would warn of it.
+            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             volume: None,
         }
     }

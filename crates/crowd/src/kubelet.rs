@@ -24,7 +24,7 @@ use tokio::sync::Semaphore;
 const AT_A_TIME: usize = 8;
 
 /// A pod that could not be made is tried again so often, with a pause each time.
-const TRIES: usize = 5;
+const TRIES: usize = 60;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs for ever.

@@ -74,6 +74,10 @@ pub async fn run_with<W: World, S: Servers>(
     let app = Arc::new(App {
         groups: groups.subscribe(),
         synced: synced.subscribe(),
+        unseen: {
+            let world = Arc::clone(&world);
+            Box::new(move || world.unseen())
+        },
         holder: holder.subscribe(),
         leadership: leadership.clone(),
         beats: beats.clone(),

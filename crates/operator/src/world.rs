@@ -55,6 +55,11 @@ pub trait World: Send + Sync + 'static {
         self.changes_of(group)
     }
 
+    /// What this world has to see before anybody can count on it, and has not seen yet; none: it sees everything.
+    fn unseen(&self) -> Option<String> {
+        None
+    }
+
     /// The election's lease, from the store itself; none: there is none.
     fn read_lease(&self) -> impl Future<Output = Result<Option<Lease>, Unavailable>> + Send;
 

@@ -29,7 +29,7 @@ const SWARM: Duration = Duration::from_secs(1);
 pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared: Arc<Shared>) {
     let (mut specs, mut secrets) = (shared.valid.subscribe(), shared.secrets.subscribe());
     let mut objects = common.world.changes_of_objects(&shared.id);
-    let (mut trouble, mut look) = (None, Look::All);
+    let (mut trouble, mut look, mut whole) = (None, Look::All, false);
     *lock(&shared.unbuilt) = None;
     loop {
         secrets.borrow_and_update();
@@ -41,9 +41,10 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
             // Not all groups at once: what is asked for their sake is asked first.
             let _turn = common.furnishing.acquire().await;
             let call = common.leadership.guard(common.world.furnish(&shared.id, valid.object(), look));
-            let found = match timeout(FURNISH_BOUND, call).await {
-                Ok(Ok(Ok(()))) => None,
-                Ok(Ok(Err(unfurnished))) => Some(unfurnished),
+            let done = timeout(FURNISH_BOUND, call).await;
+            whole = matches!(done, Ok(Ok(Ok(()))));
+            let found = match done {
+                Ok(Ok(done)) => done.err(),
                 // Nobody answers, or this process leads no more: neither is the spec's fault.
                 Ok(Err(_)) | Err(_) => trouble.clone(),
             };
@@ -56,12 +57,14 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
             }
         }
         let pause = if trouble.is_some() { SOON } else { AGAIN };
+        // What was not done to the end is begun anew: nobody tells of what was never made.
+        let when_told = if whole { Look::Told } else { Look::All };
         look = tokio::select! {
             Ok(()) = specs.changed() => Look::All,
             Ok(()) = secrets.changed() => Look::All,
             Ok(()) = objects.changed() => {
                 rest(SWARM).await;
-                Look::Told
+                when_told
             }
             () = rest(pause) => Look::All,
         };

@@ -6,7 +6,7 @@
 //! | path | answer |
 //! |---|---|
 //! | `/healthz` | whether every loop beats; else their names |
-//! | `/readyz` | whether groups are known and loops live |
+//! | `/readyz` | whether everything is seen and loops live |
 //! | `/status` | every group, in short |
 //! | `/active-site` | who may write, and the answer to a signed question |
 //! | `/ws/status` | every poll, as it comes |
@@ -61,6 +61,8 @@ pub(crate) type AddressOf = Box<dyn Fn(Arc<str>) -> BoxFuture<'static, Option<St
 pub(crate) struct App {
     pub(crate) groups: watch::Receiver<Groups>,
     pub(crate) synced: watch::Receiver<bool>,
+    /// See [`crate::world::World::unseen`].
+    pub(crate) unseen: Box<dyn Fn() -> Option<String> + Send + Sync>,
     pub(crate) holder: watch::Receiver<Option<Arc<str>>>,
     pub(crate) leadership: Leadership,
     pub(crate) beats: Beats,
@@ -177,6 +179,9 @@ async fn readyz(State(app): State<Arc<App>>) -> Response {
     let stuck = app.beats.stuck();
     if !*app.synced.borrow() {
         return (StatusCode::SERVICE_UNAVAILABLE, "the groups were not read yet\n").into_response();
+    }
+    if let Some(unseen) = (app.unseen)() {
+        return (StatusCode::SERVICE_UNAVAILABLE, format!("{unseen}\n")).into_response();
     }
     if !stuck.is_empty() {
         return (StatusCode::SERVICE_UNAVAILABLE, format!("stuck: {}\n", stuck.join(", "))).into_response();

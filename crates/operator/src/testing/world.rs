@@ -74,6 +74,7 @@ pub(crate) struct Trouble {
     pub(crate) taints: Option<String>,
     pub(crate) dismissal: Option<Undismissed>,
     pub(crate) no_replication: bool,
+    pub(crate) unseen: Option<String>,
 }
 
 impl FakeWorld {
@@ -373,6 +374,10 @@ impl World for FakeWorld {
             taints: taints.map_or(Ok(()), Err),
             at: self.now().wall,
         })
+    }
+
+    fn unseen(&self) -> Option<String> {
+        self.lock().trouble.unseen.clone()
     }
 
     async fn furnish(&self, _: &GroupId, _: &MysqlFailoverGroup, _: Look) -> Result<(), Unfurnished> {

@@ -169,3 +169,41 @@ async fn those_who_follow_get_every_poll() {
     let refused = tokio_tungstenite::connect_async(foreign).await.expect_err("refused");
     assert!(refused.to_string().contains("403"), "{refused}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_see_everything_is_not_ready_and_says_what() {
+    let bed = Bed::new(&["iad", "pdx"]).await;
+    let blind = "not listed yet: pods".to_owned();
+    bed.world.trouble(|trouble| trouble.unseen = Some(blind.clone()));
+    let operator = operate(&bed, "one").await;
+    let unready = until("it says what", async || {
+        let (code, said) = operator.get("/readyz").await;
+        assert_eq!(code, 503, "{said}");
+        said.to_string().contains(&blind).then_some(said)
+    });
+    unready.await;
+    // What is known is told all the same.
+    assert_eq!(writer(&bed, None).await, "iad");
+    assert_eq!(operator.get("/healthz").await.0, 200);
+    bed.world.trouble(|trouble| trouble.unseen = None);
+    until("it is ready", async || (operator.get("/readyz").await == (200, json!("ok"))).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_than_so_many_follow_and_those_who_never_read_hold_nobody_up() {
+    let bed = Bed::new(&["iad", "pdx"]).await;
+    let operator = operate(&bed, "one").await;
+    writer(&bed, None).await;
+    let at = format!("ws://{}/ws/status", operator.address);
+    let mut sockets = Vec::new();
+    for _ in 0..crate::http::CLIENTS {
+        sockets.push(tokio_tungstenite::connect_async(&at).await.expect("a socket").0);
+    }
+    let refused = tokio_tungstenite::connect_async(&at).await.expect_err("refused");
+    assert!(refused.to_string().contains("429"), "{refused}");
+    // Nobody reads, and polls go on: a primary that dies is noticed as ever.
+    bed.servers.change("iad", |server| server.alive = false);
+    assert_eq!(writer(&bed, Some("iad")).await, "pdx");
+    sockets.pop();
+    until("a place is free again", async || tokio_tungstenite::connect_async(&at).await.ok().map(drop)).await;
+}

@@ -8,7 +8,7 @@ use crate::group::report::NotReady;
 use crate::group::{Input, Notice, Obstacle, Task};
 use crate::name::{Instance, Site};
 use crate::record::{Cause, Phase, ProofKind};
-use crate::time::Millis;
+use crate::time::{Millis, Wall};
 
 fn site(name: &str) -> Site {
     Site::new(name)
@@ -81,6 +81,53 @@ fn a_second_death_inside_the_cooldown_waits_for_its_end() {
         "{:?}",
         stage.group.obstacle
     );
+}
+
+#[test]
+fn while_a_group_is_paused_a_dead_primary_is_told_and_not_replaced() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    let pause = |until| Some(crate::group::spec::Pause { reason: "a window".to_owned(), until });
+    stage.group.spec.paused = pause(None);
+    stage.kill(&site("iad"));
+    let moves = |stage: &Rehearsal| stage.store.record.as_ref().is_some_and(|it| it.phase != Phase::Stable);
+    assert!(!stage.play(Millis::from_secs(120), moves), "nothing is begun");
+    assert_eq!(stage.group.obstacle, Some(Obstacle::Paused));
+    // A pause that has an end ends by itself.
+    let until = Wall(stage.now.wall.0 + 30_000);
+    stage.group.spec.paused = pause(Some(until));
+    let in_time = |stage: &Rehearsal| stage.now.wall < until && moves(stage);
+    assert!(!stage.play(Millis::from_secs(29), in_time));
+    assert!(
+        stage.play(MINUTE, |stage| stage.writer().is_some_and(|now| now != site("iad"))),
+        "{:?}",
+        stage.group.obstacle
+    );
+}
+
+#[test]
+fn a_replica_gets_reads_while_it_follows_closely_and_keeps_them_while_nobody_writes() {
+    let mut stage = running(&["iad", "pdx", "fra"]);
+    let healthy = |stage: &Rehearsal, name: &str| {
+        let kept = stage.group.kept().expect("kept");
+        stage.group.outward(stage.now, &kept).labels.get(&site(name)).and_then(|label| label.healthy)
+    };
+    let behind = |stage: &mut Rehearsal, millis: u64| {
+        let replica = stage.actors.get_mut(&site("pdx")).expect("pdx").facts.replica.as_mut().expect("a replica");
+        replica.behind = Some(Millis(millis));
+    };
+    let most = stage.group.spec.max_lag.0;
+    stage.play(Millis::from_secs(10), |_| false);
+    assert_eq!((healthy(&stage, "pdx"), healthy(&stage, "iad")), (Some(true), None), "the primary has no such label");
+    behind(&mut stage, most + 1);
+    assert!(stage.play(Millis::from_secs(10), |stage| healthy(stage, "pdx") == Some(false)), "too far behind");
+    assert_eq!(healthy(&stage, "fra"), Some(true));
+    behind(&mut stage, most);
+    assert!(stage.play(Millis::from_secs(10), |stage| healthy(stage, "pdx") == Some(true)), "as far as it may be");
+    stage.kill(&site("fra"));
+    assert!(stage.play(Millis::from_secs(30), |stage| healthy(stage, "fra") == Some(false)), "it cannot be reached");
+    stage.group.spec.paused = Some(crate::group::spec::Pause { reason: String::new(), until: None });
+    stage.kill(&site("iad"));
+    assert!(stage.play(Millis::from_secs(30), |stage| healthy(stage, "pdx").is_none()), "it keeps what it has");
 }
 
 #[test]
