@@ -11,7 +11,7 @@ use super::{Install, LEASE, NAME, NODE_LEASE_NAMESPACE, cluster_metadata};
 
 /// For objects that are looked at and applied; applying one that is not there makes it.
 const KEPT: &[&str] = &["get", "create", "patch"];
-/// For those of a site that are also watched.
+/// For those that are also watched, and go with a site.
 const GONE_WITH_A_SITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 
 /// One row: API group, resources, verbs.
@@ -20,15 +20,14 @@ type Row = (&'static str, &'static [&'static str], &'static [&'static str]);
 /// In every namespace with groups. What is deleted is a site's that is not in the spec any more; everything else goes with
 /// its group.
 const GROUPS: &[Row] = &[
-    ("", &["configmaps", "services"], &["get", "create", "patch", "delete"]),
-    ("", &["persistentvolumeclaims"], GONE_WITH_A_SITE),
+    ("", &["configmaps", "services", "persistentvolumeclaims"], GONE_WITH_A_SITE),
     // Labels, and the finalizer that keeps a pod's last status.
     ("", &["pods"], &["list", "watch", "patch"]),
     // Named ones, never a list: what is in other Secrets is nobody's business.
     ("", &["secrets"], KEPT),
     ("events.k8s.io", &["events"], &["create", "patch"]),
     ("apps", &["deployments"], GONE_WITH_A_SITE),
-    ("policy", &["poddisruptionbudgets"], KEPT),
+    ("policy", &["poddisruptionbudgets"], &["get", "list", "watch", "create", "patch"]),
     (API_GROUP, &["mysqlfailovergroups"], &["get", "list", "watch", "patch"]),
     (API_GROUP, &["mysqlfailovergroups/status"], &["update"]),
     // Where owners are checked, whoever makes an object that its owner waits for needs this.
