@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bloodraven_testbed::cluster::{Door, SITES};
+use bloodraven_testbed::cluster::SITES;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -85,29 +85,21 @@ pub(crate) struct Eyes {
     stop: Arc<AtomicBool>,
     lookers: Vec<JoinHandle<()>>,
     timeline: Timeline,
-    doors: Vec<Door>,
 }
 
 impl Eyes {
     pub(crate) fn open(stage: &Stage) -> Self {
-        let mut eyes = Self {
-            sight: Arc::default(),
-            stop: Arc::default(),
-            lookers: Vec::new(),
-            timeline: stage.timeline.clone(),
-            doors: Vec::new(),
-        };
+        let mut eyes =
+            Self { sight: Arc::default(), stop: Arc::default(), lookers: Vec::new(), timeline: stage.timeline.clone() };
         for site in SITES {
-            let door = stage.door_at(site);
             let looker = Looker {
                 site,
-                at: door.address(),
+                at: stage.door_at(site).address(),
                 timeline: stage.timeline.clone(),
                 sight: Arc::clone(&eyes.sight),
                 stop: Arc::clone(&eyes.stop),
             };
             eyes.lookers.push(std::thread::spawn(move || looker.run()));
-            eyes.doors.push(door);
         }
         eyes
     }

@@ -23,7 +23,7 @@ pub(crate) fn judge(stage: &Stage, history: &History, ledger: &Ledger, sight: &S
     assert_eq!(found, None);
     tell_readings(sight);
     let active = stage.active();
-    let there = ids(stage, &active).unwrap_or_else(|| panic!("{active} does not answer"));
+    let there = stage.wait_until(&format!("{active} answers"), || ids(stage, &active));
     let reported = stage.reported();
     let missing: Vec<_> = ledger.acknowledged.iter().filter(|it| !there.contains(&it.id)).collect();
     let lost: Vec<_> = missing.iter().filter(|it| !reported.contains(&it.id)).collect();

@@ -27,7 +27,7 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(10);
 
 pub(crate) fn killed_idle(cast: &Cast<'_>) {
     let (before, epoch) = (cast.stage.active(), cast.seen.epoch());
-    let (leader, _) = cast.stage.lease().expect("a leader");
+    let leader = cast.stage.leading();
     cast.stage.kill_operator();
     cast.load.wait_for_writes("without an operator");
     cast.stage.wait_for_status_of_another(&leader);
@@ -38,9 +38,9 @@ pub(crate) fn killed_idle(cast: &Cast<'_>) {
 /// As soon as authority is taken back and nobody has it yet.
 pub(crate) fn killed_in_move(cast: &Cast<'_>) {
     let (stage, before) = (cast.stage, cast.stage.active());
-    let (leader, _) = stage.lease().expect("a leader");
+    let leader = stage.leading();
     let epoch = cast.seen.epoch();
-    let cut = stage.cluster.isolate(&before).unwrap();
+    let cut = stage.machines().isolate(&before).unwrap();
     cast.seen.wait_for_revoking_above(epoch);
     let answers = cast.eyes.answers(&before);
     stage.kill_operator();
@@ -54,7 +54,7 @@ pub(crate) fn killed_in_move(cast: &Cast<'_>) {
 pub(crate) fn rolled(cast: &Cast<'_>) {
     let (stage, before) = (cast.stage, cast.stage.active());
     let (epoch, revision) = (cast.seen.epoch(), cast.seen.revision());
-    let (leader, _) = stage.lease().expect("a leader");
+    let leader = stage.leading();
     stage.restart_operator_in_good_order();
     let now = stage.wait_for_status_of_another(&leader);
     stage.wait_for_rollout();
@@ -67,7 +67,7 @@ pub(crate) fn rolled(cast: &Cast<'_>) {
 
 pub(crate) fn api_away(cast: &Cast<'_>) {
     let (stage, before, epoch) = (cast.stage, cast.stage.active(), cast.seen.epoch());
-    let away = stage.cluster.stop_api().unwrap();
+    let away = stage.machines().stop_api().unwrap();
     let (watch, begin) = (Stopwatch::start(), stage.timeline.now());
     let answers = || stage.cluster.kubectl(&["get", "--raw=/readyz", "--request-timeout=2s"]).is_ok();
     let over = wait::until_every(2 * AWAY, Duration::from_secs(1), || {
@@ -92,10 +92,10 @@ pub(crate) fn api_away(cast: &Cast<'_>) {
 pub(crate) fn stale(cast: &Cast<'_>) {
     let stage = cast.stage;
     stage.two_patient_operators();
-    let (leader, _) = stage.lease().expect("a leader");
-    let first = stage.leader().expect("a leader");
-    let of = Container { namespace: OPERATORS, pod: &first, container: "bloodraven" };
-    let (stands, watch) = (stage.cluster.pause(of).unwrap(), Stopwatch::start());
+    let leader = stage.leading();
+    let (first, _) = leader.split_once('_').expect("a pod and its number");
+    let of = Container { namespace: OPERATORS, pod: first, container: "bloodraven" };
+    let (stands, watch) = (stage.machines().pause(of).unwrap(), Stopwatch::start());
     let second = stage.wait_for_status_of_another(&leader);
     let before = stage.active();
     stage.ask_for(stage.other_candidate(&before));
@@ -105,11 +105,11 @@ pub(crate) fn stale(cast: &Cast<'_>) {
         wait::until_every(HEALS_WITHIN, Duration::from_secs(1), || (watch.elapsed() >= STANDSTILL).then_some(()));
     assert!(stood.is_some(), "a minute passes");
     let (record, revision) = (stage.object().expect("the group")["status"]["authority"].clone(), cast.seen.revision());
-    assert_eq!(stage.restarts_of_operator(&first), Some(0), "{first} stood still and was not ended");
+    assert_eq!(stage.restarts_of_operator(first), Some(0), "{first} stood still and was not ended");
     drop(stands);
     let stood = watch.elapsed().as_secs_f64();
     stage.wait_until("the first leader knows that it leads no more", || {
-        (stage.leads_by_its_metrics(&first)? == 0).then_some(())
+        (stage.leads_by_its_metrics(first)? == 0).then_some(())
     });
     cast.load.wait_for_more(200, "with the first leader awake again");
     stage.wait_until_whole("two operators", HEALS_WITHIN);
@@ -120,6 +120,5 @@ pub(crate) fn stale(cast: &Cast<'_>) {
         cast.seen.count_after(revision, |change| matches!(change, Change::Leader(_) | Change::Authority { .. }));
     assert_eq!(taken, 0, "neither the Lease nor the record was written by another");
     say(&format!("the first leader stood still for {stood:.1} s, woke, and wrote nothing"));
-    stage.install_operator_again();
-    stage.scale_operator(1);
+    stage.one_operator_as_installed();
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bloodraven_testbed::cluster::{Door, SITES};
+use bloodraven_testbed::cluster::SITES;
 use bloodraven_testbed::wait;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, OptsBuilder};
@@ -56,7 +56,6 @@ pub(crate) struct Load {
     ledger: Arc<Mutex<Ledger>>,
     stop: Arc<AtomicBool>,
     clients: Vec<JoinHandle<()>>,
-    doors: Vec<Door>,
 }
 
 impl Load {
@@ -66,9 +65,8 @@ impl Load {
             ledger: Arc::default(),
             stop: Arc::default(),
             clients: Vec::new(),
-            doors: Vec::new(),
         };
-        let front = stage.door("mysql-orders-primary");
+        let front = stage.front_door();
         make_table(front.address());
         let mut doors = vec![(FRONT, front)];
         doors.extend(SITES.map(|site| (site, stage.door_at(site))));
@@ -82,7 +80,6 @@ impl Load {
                 stop: Arc::clone(&load.stop),
             };
             load.clients.push(std::thread::spawn(move || client.run()));
-            load.doors.push(door);
         }
         load
     }

@@ -19,6 +19,7 @@
 
 mod evidence;
 mod eyes;
+mod ground;
 mod judge;
 mod kills;
 mod leaders;
@@ -32,6 +33,7 @@ mod scenes;
 mod seen;
 mod stage;
 mod timeline;
+mod ways;
 mod wounds;
 
 use bloodraven_testbed::progress::say;
@@ -67,14 +69,17 @@ fn a_group_has_one_writer_and_loses_nothing_through_what_happens_to_clusters() {
     if let Some(kills) = scenes::kills() {
         kills::play(&cast, kills);
     }
-    scenes::chosen().into_iter().for_each(|scene| play(&cast, scene));
+    for scene in scenes::chosen() {
+        play(&cast, scene);
+    }
     let (ledger, sight) = (load.stop(), eyes.close());
     judge::judge(&stage, &seen.stop(), &ledger, &sight);
+    stage.leave();
 }
 
 /// One scene, from a whole group to a whole group.
 fn play(cast: &Cast<'_>, scene: &Scene) {
-    let Cast { stage, load, .. } = cast;
+    let Cast { stage, seen, load, .. } = cast;
     let begin = stage.timeline.now();
     stage.timeline.note(format!("scene {} begins: {}", scene.name, scene.story));
     (scene.play)(cast);
@@ -84,7 +89,11 @@ fn play(cast: &Cast<'_>, scene: &Scene) {
     stage.timeline.note(format!("scene {}: whole", scene.name));
     let whole = stage.timeline.now().saturating_sub(begin).as_secs_f64();
     let gap = load.longest_gap_since(begin).as_secs_f64();
-    say(&format!("{}: {}: {gap:.1} s without a write, whole after {whole:.1} s", scene.name, scene.story));
+    let nowhere = seen.led_nowhere_since(begin).as_secs_f64();
+    say(&format!(
+        "{}: {}: {gap:.1} s without a write, -primary without an endpoint {nowhere:.1} s, whole after {whole:.1} s",
+        scene.name, scene.story
+    ));
 }
 
 /// From nothing to Ready, again and again: as many groups at a time as there are volumes for, each on empty ones.
@@ -103,6 +112,6 @@ fn apply_often(stage: &Stage, count: u32) {
         }
         groups.iter().for_each(Stage::delete_group);
         groups.iter().for_each(Stage::wait_until_gone);
-        stage.cluster.renew_volumes().unwrap();
+        stage.machines().renew_volumes().unwrap();
     }
 }

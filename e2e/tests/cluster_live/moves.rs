@@ -29,8 +29,8 @@ pub(crate) fn update(cast: &Cast<'_>) {
     let now = stage.active();
     assert_eq!((now == before, cast.seen.moves()), (false, moves + 1), "one move");
     assert_eq!(stage.object().expect("the group")["status"]["plannedFailover"]["origin"], "OrderedUpdate");
-    let moved = Change::Authority { phase: "Stable".to_owned(), site: now.clone() };
-    cast.seen.wait_for_order(revision, &[Change::NewPod(now), moved, Change::NewPod(before)]);
+    let taken_over = Change::Authority { phase: "Stable".to_owned(), site: now.clone() };
+    cast.seen.wait_for_order(revision, &[Change::NewPod(now), taken_over, Change::NewPod(before)]);
     let down = cast.seen.most_down_since(begin);
     assert!(down <= 1, "{down} sites were down at once");
     for site in SITES {
@@ -78,7 +78,7 @@ fn denied(cast: &Cast<'_>, resource: &str, verbs: &[&str], shown: fn(&Stage, &st
     let before = stage.active();
     let (to, count) = (stage.other_candidate(&before), Count::begin(cast));
     let operator = format!("system:serviceaccount:{OPERATORS}:bloodraven");
-    let denied = stage.cluster.deny(Denial::new(&operator, verbs, resource).unwrap()).unwrap();
+    let denied = stage.machines().deny(Denial::new(&operator, verbs, resource).unwrap()).unwrap();
     stage.halt_mysqld(&before);
     stage.wait_for_another(&before, HEALS_WITHIN);
     assert!(!shown(stage, to), "{resource} were written although they cannot be");
@@ -104,7 +104,7 @@ impl Count {
     }
 
     /// Exactly one, by the record, by the Events, and by what the leader counts, if it is the same still.
-    fn is_one(self, cast: &Cast<'_>, to: &str) {
+    fn is_one(&self, cast: &Cast<'_>, to: &str) {
         let stage = cast.stage;
         let status = stage.object().expect("the group")["status"].clone();
         assert_eq!(status["lastFailoverTarget"], to, "{status}");

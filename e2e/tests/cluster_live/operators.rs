@@ -8,16 +8,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::ground::Ground;
 use super::stage::{GROUP, OPERATORS, Stage};
 
 /// How long a page may take.
 const PAGE_LIMIT: Duration = Duration::from_secs(5);
 
 impl Stage {
-    /// Returns when so many answer, and no other.
-    pub(crate) fn scale_operator(&self, replicas: u64) {
-        let wanted = format!("--replicas={replicas}");
-        self.kubectl(&["scale", "deployment/bloodraven", "-n", OPERATORS, &wanted]);
+    /// So many answer, and no other is there.
+    fn wait_for_operators(&self, replicas: u64) {
         // Controllers that were without their API server take a while to go on.
         self.wait_until("the operator's pods", || {
             let status = self.cluster.get(&["deployment", "bloodraven", "-n", OPERATORS]).ok()?["status"].clone();
@@ -36,6 +35,16 @@ impl Stage {
     pub(crate) fn kill_operator(&self) {
         let words = ["delete", "pods", "-n", OPERATORS, "--all", "--grace-period=0", "--force", "--wait=false"];
         self.kubectl(&words);
+    }
+
+    /// Who leads, and is not on its way out: the identity in the Lease.
+    pub(crate) fn leading(&self) -> String {
+        self.wait_until("somebody leads", || {
+            let (holder, _) = self.lease()?;
+            let (pod, _) = holder.split_once('_')?;
+            let stays = |it: &Value| it["metadata"]["name"] == *pod && it["metadata"]["deletionTimestamp"].is_null();
+            self.operator_pods().iter().any(stays).then(|| holder.clone())
+        })
     }
 
     /// The Lease: who holds it, and the revision of its last write.
@@ -67,13 +76,24 @@ impl Stage {
         self.kubectl(&["rollout", "restart", "deployment/bloodraven", "-n", OPERATORS]);
     }
 
-    /// Two of them, which nobody ends because they do not answer: a kubelet would kill one that stands still for a minute.
+    /// Two of them, which nobody ends: a kubelet would kill one that stands still for a minute, and a move taints the nodes of
+    /// the site that it left.
     pub(crate) fn two_patient_operators(&self) {
-        let patience = json!({"name": "bloodraven", "livenessProbe": {"failureThreshold": 60}});
-        let patch = json!({"spec": {"replicas": 2, "template": {"spec": {"containers": [patience]}}}}).to_string();
+        self.change_operators(2, &json!(60), &json!([{"operator": "Exists"}]));
+    }
+
+    /// One, as it was installed.
+    pub(crate) fn one_operator_as_installed(&self) {
+        self.change_operators(1, &Value::Null, &Value::Null);
+    }
+
+    fn change_operators(&self, replicas: u64, silent_probes: &Value, tolerations: &Value) {
+        let container = json!({"name": "bloodraven", "livenessProbe": {"failureThreshold": silent_probes}});
+        let pod = json!({"containers": [container], "tolerations": tolerations});
+        let patch = json!({"spec": {"replicas": replicas, "template": {"spec": pod}}}).to_string();
         self.kubectl(&["patch", "deployment", "bloodraven", "-n", OPERATORS, "--type=strategic", "-p", &patch]);
         self.wait_for_rollout();
-        self.scale_operator(2);
+        self.wait_for_operators(replicas);
     }
 
     /// The pods of the operator.
@@ -84,9 +104,12 @@ impl Stage {
 
     /// A page of a pod, asked on its own node; none: it does not answer.
     pub(crate) fn page(&self, pod: &Value, path: &str) -> Option<String> {
+        if let Ground::Others(_) = *self.cluster {
+            return self.page_through_the_api(pod, path);
+        }
         let (node, address) = (pod["spec"]["nodeName"].as_str()?, pod["status"]["podIP"].as_str()?);
         let to: SocketAddr = format!("{address}:8080").parse().ok()?;
-        let door = self.cluster.door(node, to).ok()?;
+        let door = self.machines().door(node, to).ok()?;
         let mut stream = TcpStream::connect(door.address()).ok()?;
         stream.set_read_timeout(Some(PAGE_LIMIT)).ok()?;
         write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").ok()?;
@@ -94,6 +117,14 @@ impl Stage {
         stream.read_to_string(&mut answer).ok()?;
         let (head, body) = answer.split_once("\r\n\r\n")?;
         head.lines().next()?.contains(" 200 ").then(|| body.to_owned())
+    }
+
+    /// The same where the nodes are not ours.
+    fn page_through_the_api(&self, pod: &Value, path: &str) -> Option<String> {
+        let (namespace, name) = (pod["metadata"]["namespace"].as_str()?, pod["metadata"]["name"].as_str()?);
+        self.cluster
+            .kubectl(&["get", "--raw", &format!("/api/v1/namespaces/{namespace}/pods/{name}:8080/proxy{path}")])
+            .ok()
     }
 
     /// A figure of that pod of the operator, by the beginnings of its lines; none: the pod does not answer.

@@ -23,14 +23,14 @@ impl Stage {
     pub(crate) fn kill_container(&self, site: &str, container: &str) {
         let pod = self.pod(site).expect("a pod");
         let of = Container { namespace: &self.namespace, pod: &pod, container };
-        self.cluster.kill(of, None).unwrap();
+        self.machines().kill(of, None).unwrap();
     }
 
     /// mysqld of that site stands still; its keeper does not.
     pub(crate) fn halt_mysqld(&self, site: &str) {
         let pod = self.pod(site).expect("a pod");
         let of = Container { namespace: &self.namespace, pod: &pod, container: "mysql" };
-        self.cluster.signal(of, Some("mysqld"), Signal::STOP).unwrap();
+        self.machines().signal(of, Some("mysqld"), Signal::STOP).unwrap();
     }
 
     pub(crate) fn delete_pod(&self, site: &str) {

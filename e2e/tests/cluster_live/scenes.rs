@@ -10,6 +10,7 @@
 use std::time::Duration;
 
 use super::eyes::Eyes;
+use super::ground::Ground;
 use super::load::Load;
 use super::seen::Seen;
 use super::stage::Stage;
@@ -97,6 +98,9 @@ const SCENES: [Scene; 20] = [
     ),
 ];
 
+/// Those that need no machines of our own, and can be played in a cluster of somebody else.
+const ANYWHERE: [&str; 7] = ["pod", "one-by-one", "all-at-once", "operator", "rollout", "planned", "update"];
+
 #[expect(clippy::disallowed_methods, reason = "the one place of this test that reads the environment")]
 fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_default()
@@ -125,16 +129,19 @@ pub(crate) fn chosen() -> Vec<&'static Scene> {
     if kills().is_some() {
         return Vec::new();
     }
+    let possible = |scene: &&Scene| Ground::is_own() || ANYWHERE.contains(&scene.name);
     if choice.is_empty() {
-        return SCENES.iter().filter(|scene| scene.always).collect();
+        return SCENES.iter().filter(|scene| scene.always).filter(possible).collect();
     }
     if choice == "all" {
-        return SCENES.iter().collect();
+        return SCENES.iter().filter(possible).collect();
     }
     let known = || SCENES.iter().map(|scene| scene.name).collect::<Vec<_>>().join(", ");
     let find = |name: &str| SCENES.iter().find(|scene| scene.name == name);
-    choice
-        .split(',')
-        .map(|name| find(name).unwrap_or_else(|| panic!("no scene {name}; there are {}", known())))
-        .collect()
+    let find = |name: &str| {
+        let scene = find(name).unwrap_or_else(|| panic!("no scene {name}; there are {}", known()));
+        assert!(possible(&scene), "{name} needs machines of our own; elsewhere there are {}", ANYWHERE.join(", "));
+        scene
+    };
+    choice.split(',').map(find).collect()
 }

@@ -134,11 +134,21 @@ impl Seen {
         counts.max().unwrap_or_default()
     }
 
+    /// The longest time since then in which `-primary` led nowhere: new connections are refused, those that stand go on.
+    pub(crate) fn led_nowhere_since(&self, begin: Duration) -> Duration {
+        let history = self.history.lock().unwrap();
+        let led = history.marks.all.iter().filter(|mark| matches!(mark.change, Change::Endpoints(_)));
+        let led: Vec<(Duration, bool)> =
+            led.map(|mark| (mark.heard, mark.change == Change::Endpoints(Vec::new()))).collect();
+        let pairs = led.windows(2).filter(|pair| pair[0].1 && pair[1].0 >= begin);
+        pairs.map(|pair| pair[1].0.saturating_sub(pair[0].0.max(begin))).max().unwrap_or_default()
+    }
+
     fn changes_after(&self, after: u64) -> String {
         let history = self.history.lock().unwrap();
         let mut later: Vec<_> = history.marks.all.iter().filter(|mark| mark.revision > after).collect();
         later.sort_by_key(|mark| mark.revision);
-        later.iter().map(|mark| format!("{} {}\n", mark.revision, mark.change)).collect()
+        later.iter().map(|mark| format!("{} {}", mark.revision, mark.change)).collect::<Vec<_>>().join("\n")
     }
 
     /// Authority was taken back.
@@ -277,7 +287,8 @@ fn is_ready(pod: &Pod) -> bool {
 
 async fn client(stage: &Stage) -> Client {
     let file = Kubeconfig::read_from(stage.cluster.kubeconfig()).unwrap();
-    Client::try_from(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap()).unwrap()
+    let options = KubeConfigOptions { context: stage.cluster.context(), ..KubeConfigOptions::default() };
+    Client::try_from(Config::from_custom_kubeconfig(file, &options).await.unwrap()).unwrap()
 }
 
 /// Shows every state that the API server tells, one after the other.

@@ -8,13 +8,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bloodraven_e2e::programs;
-use bloodraven_testbed::cluster::{BLOODRAVEN_IMAGE, Cluster, Door, MYSQL_IMAGE, SITES, STORAGE_CLASS};
+use bloodraven_testbed::cluster::{Cluster, SITES};
 use bloodraven_testbed::wait;
 use mysql_async::prelude::Queryable as _;
 use serde_json::{Value, json};
 
+use super::ground::Ground;
 use super::timeline::Timeline;
+use super::ways::{Forward, Way};
 
 /// The namespace of the group that everything happens to.
 pub(crate) const NAMESPACE: &str = "shop";
@@ -30,7 +31,9 @@ const CLIENTS: &str = "fra";
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
 pub(crate) struct Stage {
-    pub(crate) cluster: Arc<Cluster>,
+    // Before the cluster, which they lead into.
+    ways: Mutex<BTreeMap<String, Arc<Way>>>,
+    pub(crate) cluster: Arc<Ground>,
     /// By the one clock of this run.
     pub(crate) timeline: Timeline,
     pub(crate) namespace: String,
@@ -39,18 +42,31 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn up() -> Self {
-        let options = Cluster::options(programs::testbed());
-        let cluster = options.workspace(programs::bloodraven(), programs::static_keeper()).start();
-        let cluster = cluster.unwrap_or_else(|error| panic!("no cluster: {error}"));
-        let (cluster, timeline) = (Arc::new(cluster), Timeline::start());
-        Self { cluster, timeline, namespace: NAMESPACE.to_owned(), reported: Mutex::default() }
+        Self::new(Arc::new(Ground::prepare()), Timeline::start(), NAMESPACE.to_owned())
     }
 
     /// The same group in a namespace of its own, on the same cluster.
     pub(crate) fn beside(&self, number: u32) -> Self {
         let namespace = format!("{NAMESPACE}-{number}");
-        let (cluster, timeline) = (Arc::clone(&self.cluster), self.timeline.clone());
-        Self { cluster, timeline, namespace, reported: Mutex::default() }
+        Self::new(Arc::clone(&self.cluster), self.timeline.clone(), namespace)
+    }
+
+    fn new(cluster: Arc<Ground>, timeline: Timeline, namespace: String) -> Self {
+        Self { ways: Mutex::default(), cluster, timeline, namespace, reported: Mutex::default() }
+    }
+
+    /// The machines, for what only they can suffer.
+    pub(crate) fn machines(&self) -> &Cluster {
+        self.cluster.machines()
+    }
+
+    /// Takes away what was made in a cluster of somebody else; one of our own goes as it is.
+    pub(crate) fn leave(&self) {
+        if let Ground::Others(_) = *self.cluster {
+            self.delete_group();
+            self.wait_until_gone();
+            self.kubectl(&["delete", "namespace", NAMESPACE, OPERATORS, "--wait=false"]);
+        }
     }
 
     /// `kubectl` words for something of the group's namespace.
@@ -73,20 +89,14 @@ impl Stage {
         let image = format!("bloodraven:{}", env!("CARGO_PKG_VERSION"));
         assert!(text.contains(&image), "deploy/operator.yaml has the image {image}");
         let file = self.cluster.logs().join("operator.yaml");
-        std::fs::write(&file, text.replace(&image, BLOODRAVEN_IMAGE)).unwrap();
+        std::fs::write(&file, text.replace(&image, &self.cluster.image())).unwrap();
         self.apply_file(&file);
         self.wait_for_rollout();
     }
 
     fn apply_file(&self, path: &Path) {
         let path = path.display().to_string();
-        self.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &path]);
-    }
-
-    /// What was changed of the operator for a scene is again as it was installed.
-    pub(crate) fn install_operator_again(&self) {
-        self.apply_file(&self.cluster.logs().join("operator.yaml"));
-        self.wait_for_rollout();
+        self.kubectl(&["apply", "--server-side", "-f", &path]);
     }
 
     /// The example of the manual, on these nodes.
@@ -98,7 +108,7 @@ impl Stage {
                 "MYSQL_REPLICATION_USER": "repl", "MYSQL_REPLICATION_PASSWORD": "repl-pw"}});
         let app = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "orders-app", "namespace": self.namespace},
             "stringData": {"username": APP.0, "password": APP.1}});
-        for object in [namespace, secret, app, example(&self.namespace)] {
+        for object in [namespace, secret, app, example(&self.namespace, &self.cluster)] {
             self.cluster.apply(&object).unwrap_or_else(|error| panic!("{error}"));
         }
     }
@@ -246,15 +256,28 @@ impl Stage {
         self.object()?["status"]["plannedFailover"]["phase"].as_str().map(str::to_owned)
     }
 
-    /// A way to a Service of the group, from the clients' node.
-    pub(crate) fn door(&self, service: &str) -> Door {
-        self.cluster.door(CLIENTS, self.service(service)).unwrap()
+    /// The way through `-primary`, from the clients' node.
+    pub(crate) fn front_door(&self) -> Arc<Way> {
+        self.way(CLIENTS, "mysql-orders-primary", "shipstream.io/role=primary")
     }
 
-    /// A way straight to a site's server, from the site's own node: it leads there also while the node is cut off, and again
-    /// after it was off.
-    pub(crate) fn door_at(&self, site: &str) -> Door {
-        self.cluster.door(site, self.service(&format!("mysql-orders-{site}-internal"))).unwrap()
+    /// The way straight to a site's server, from the site's own node: it leads there also while the node is cut off, and
+    /// again after it was off.
+    pub(crate) fn door_at(&self, site: &str) -> Arc<Way> {
+        self.way(site, &format!("mysql-orders-{site}-internal"), &format!("shipstream.io/site={site}"))
+    }
+
+    /// Each is made once and lives as long as the stage.
+    fn way(&self, from: &str, service: &str, labels: &str) -> Arc<Way> {
+        let mut ways = self.ways.lock().unwrap();
+        let make = || match *self.cluster {
+            Ground::Own(ref cluster) => Way::Door(cluster.door(from, self.service(service)).unwrap()),
+            Ground::Others(_) => {
+                let labels = format!("app.kubernetes.io/name=mysql,{labels}");
+                Way::Forward(Forward::open(&self.cluster, &self.namespace, &labels, self.cluster.logs()))
+            }
+        };
+        Arc::clone(ways.entry(service.to_owned()).or_insert_with(|| Arc::new(make())))
     }
 
     fn service(&self, name: &str) -> SocketAddr {
@@ -268,21 +291,21 @@ impl Stage {
 pub(crate) const APP: (&str, &str) = ("shop", "shop-pw");
 
 /// `examples/three-sites-dr.yaml` with this cluster's zones, volumes and image, and times for a test.
-fn example(namespace: &str) -> Value {
+fn example(namespace: &str, ground: &Ground) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/three-sites-dr.yaml");
     let mut group: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     group["metadata"]["namespace"] = json!(namespace);
     let spec = group["spec"].as_object_mut().unwrap();
     for site in spec["sites"].as_array_mut().unwrap() {
-        site["zone"] = site["name"].clone();
-        site["storage"] = json!({"storageClassName": STORAGE_CLASS, "size": "1Gi"});
+        site["zone"] = json!(ground.zone(site["name"].as_str().unwrap()));
+        site["storage"] = json!({"storageClassName": ground.storage_class(), "size": "1Gi"});
         site.as_object_mut().unwrap().remove("resources");
     }
     let small = [("innodb-buffer-pool-size", "64M"), ("innodb-redo-log-capacity", "32M"), ("mysqlx", "OFF")];
     let small: BTreeMap<&str, &str> = small.into();
     spec.remove("secretName");
     spec.extend([
-        ("image".to_owned(), json!(MYSQL_IMAGE)),
+        ("image".to_owned(), json!(ground.mysql_image())),
         ("credentials".to_owned(), json!({"operatorSecret": "orders-mysql", "appSecret": "orders-app"})),
         ("mysqlConf".to_owned(), json!(small)),
         // Fault follows fault here.

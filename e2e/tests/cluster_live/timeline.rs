@@ -47,10 +47,9 @@ impl Timeline {
     pub(crate) fn text(&self) -> String {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone();
         lines.sort_by_key(|(at, _)| *at);
-        lines
-            .iter()
-            .map(|(at, text)| format!("{:>9.3}  {}  {text}\n", at.as_secs_f64(), self.time_of_day(*at)))
-            .collect()
+        let line =
+            |(at, text): &(Duration, String)| format!("{:>9.3}  {}  {text}", at.as_secs_f64(), self.time_of_day(*at));
+        lines.iter().map(line).collect::<Vec<_>>().join("\n") + "\n"
     }
 
     fn time_of_day(&self, at: Duration) -> String {

@@ -24,7 +24,7 @@ pub(crate) fn pod_deleted(cast: &Cast<'_>) {
 pub(crate) fn forced_while_cut_off(cast: &Cast<'_>) {
     let (stage, before) = (cast.stage, cast.stage.active());
     let instance = stage.instance(&before);
-    let cut = stage.cluster.isolate(&before).unwrap();
+    let cut = stage.machines().isolate(&before).unwrap();
     stage.force_delete_pod(&before);
     cut_off_and_still_asked(cast, &before);
     cast.load.wait_for_writes("elsewhere");
@@ -44,7 +44,7 @@ fn cut_off_and_still_asked(cast: &Cast<'_>, before: &str) {
 /// The node comes back when somebody else writes.
 pub(crate) fn power_cut(cast: &Cast<'_>) {
     let (stage, before) = (cast.stage, cast.stage.active());
-    let off = stage.cluster.power_cut(&before).unwrap();
+    let off = stage.machines().power_cut(&before).unwrap();
     stage.wait_for_another(&before, HEALS_WITHIN);
     stage.wait_for_unreachable(&before);
     stage.wait_for_lost_node(&before);
@@ -53,7 +53,7 @@ pub(crate) fn power_cut(cast: &Cast<'_>) {
 
 pub(crate) fn frozen(cast: &Cast<'_>) {
     let (stage, before) = (cast.stage, cast.stage.active());
-    let frozen = stage.cluster.freeze(&before).unwrap();
+    let frozen = stage.machines().freeze(&before).unwrap();
     stage.wait_for_another(&before, HEALS_WITHIN);
     stage.wait_for_unreachable(&before);
     stage.wait_for_lost_node(&before);
@@ -64,7 +64,7 @@ pub(crate) fn frozen(cast: &Cast<'_>) {
 
 pub(crate) fn isolated(cast: &Cast<'_>) {
     let before = cast.stage.active();
-    let cut = cast.stage.cluster.isolate(&before).unwrap();
+    let cut = cast.stage.machines().isolate(&before).unwrap();
     cut_off_and_still_asked(cast, &before);
     cut.heal().unwrap();
 }
@@ -72,7 +72,7 @@ pub(crate) fn isolated(cast: &Cast<'_>) {
 pub(crate) fn replica_lost(cast: &Cast<'_>) {
     let (stage, before) = (cast.stage, cast.stage.active());
     let (replica, moves) = (stage.other_candidate(&before), cast.seen.moves());
-    let off = stage.cluster.power_cut(replica).unwrap();
+    let off = stage.machines().power_cut(replica).unwrap();
     stage.wait_for_unreachable(replica);
     stage.wait_for_condition("Degraded", "True");
     cast.load.wait_for_writes("without a replica");
