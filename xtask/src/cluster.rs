@@ -17,6 +17,8 @@ cargo xtask cluster <word>
   kubeconfig                   the path of the kubeconfig
   logs [machine]               the logs, or the ends of those of one machine: plane, iad, pdx, fra
   scenes [name]...             a group on a cluster of its own through these scenes, or through all; judged by its ledger
+    --kubeconfig F             on that cluster instead, as far as the scenes need no machines
+    --context C                its context, where it is not the current one; one that is not for tests is refused
   applies <count>              the same group applied so often on empty volumes, from nothing to Ready
   kills <count>                the operator killed so often in the middle of a failover
 
@@ -32,10 +34,9 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
             println!("{HELP}");
             return Ok(());
         }
-        Some("scenes") if words.len() == 1 => return scenes(("BLOODRAVEN_SCENES", "all")),
-        Some("scenes") => return scenes(("BLOODRAVEN_SCENES", &words[1..].join(","))),
-        Some("applies") if words.len() == 2 => return scenes(("BLOODRAVEN_APPLIES", &words[1])),
-        Some("kills") if words.len() == 2 => return scenes(("BLOODRAVEN_KILLS", &words[1])),
+        Some("scenes") => return scenes(&chosen(&words[1..])?),
+        Some("applies") if words.len() == 2 => return scenes(&[("BLOODRAVEN_APPLIES", words[1].clone())]),
+        Some("kills") if words.len() == 2 => return scenes(&[("BLOODRAVEN_KILLS", words[1].clone())]),
         Some(word) if WORDS.contains(&word) => word,
         Some(other) => {
             bail!(
@@ -56,12 +57,35 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
     run::inherit(&mut testbed)
 }
 
+/// The variables that the words after `scenes` stand for.
+fn chosen(words: &[String]) -> Result<Vec<(&'static str, String)>> {
+    let (mut variables, mut names) = (Vec::new(), Vec::new());
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let variable = match word.as_str() {
+            "--kubeconfig" => "BLOODRAVEN_KUBECONFIG",
+            "--context" => "BLOODRAVEN_CONTEXT",
+            flag if flag.starts_with('-') => {
+                bail!("'{flag}' is not known; scenes takes --kubeconfig, --context and names")
+            }
+            name => {
+                names.push(name);
+                continue;
+            }
+        };
+        variables.push((variable, words.next().with_context(|| format!("{word} needs a value"))?.clone()));
+    }
+    let names = if names.is_empty() { "all".to_owned() } else { names.join(",") };
+    variables.push(("BLOODRAVEN_SCENES", names));
+    Ok(variables)
+}
+
 /// The test that every run of the suite plays a part of, with a choice.
-fn scenes(choice: (&str, &str)) -> Result<()> {
+fn scenes(choice: &[(&str, String)]) -> Result<()> {
     let workshop = Workshop::open()?;
     let mut cargo = workshop.cargo("test");
     cargo.args(["--locked", "--workspace", "--all-features", "--test", "cluster_live", "--", "--nocapture"]);
-    run::stream("scenes", cargo.env(choice.0, choice.1), |_| {})
+    run::stream("scenes", cargo.envs(choice.iter().map(|(name, value)| (*name, value))), |_| {})
 }
 
 /// The keeper without a loader, as images carry it: it is copied into containers of any image. A target of its own keeps the
@@ -88,5 +112,25 @@ mod tests {
         for word in WORDS.into_iter().chain(["scenes", "applies", "kills"]) {
             assert!(HELP.contains(&format!("\n  {word}")), "{word} is explained");
         }
+    }
+    #[test]
+    fn words_after_scenes_choose_the_cluster_and_the_scenes() {
+        let check = |words: &[&str], expect: &str| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let told = match chosen(&words) {
+                Ok(variables) => {
+                    variables.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+                }
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(told, expect, "{words:?}");
+        };
+        check(&[], "BLOODRAVEN_SCENES=all");
+        check(&["pod", "api"], "BLOODRAVEN_SCENES=pod,api");
+        check(&["--kubeconfig", "/k", "pod"], "BLOODRAVEN_KUBECONFIG=/k BLOODRAVEN_SCENES=pod");
+        let both = "BLOODRAVEN_KUBECONFIG=/k BLOODRAVEN_CONTEXT=kind-one BLOODRAVEN_SCENES=all";
+        check(&["--kubeconfig", "/k", "--context", "kind-one"], both);
+        check(&["--context"], "--context needs a value");
+        check(&["--cluster"], "'--cluster' is not known; scenes takes --kubeconfig, --context and names");
     }
 }

@@ -110,7 +110,7 @@ impl Victim {
         let found = cast.stage.wait_until("the leader's process", || {
             let leader = cast.stage.leader()?;
             let of = Container { namespace: OPERATORS, pod: &leader, container: "bloodraven" };
-            cast.stage.cluster.processes(of).ok()?.first().map(|first| first.pid)
+            cast.stage.machines().processes(of).ok()?.first().map(|first| first.pid)
         });
         Self(i32::try_from(found).ok().and_then(Pid::from_raw).expect("a process"))
     }

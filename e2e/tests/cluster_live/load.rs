@@ -1,21 +1,22 @@
-//! Clients that write all the time: one through `-primary`, one straight to each site.
+//! Clients that write all the time: one through `-primary`, one straight to each site, from the site's own node.
 //!
 //! In: ways in. Out: a ledger of every write: by whom, where, when, and how it ended. Must not: wait for ever, or take a
 //! write without an answer for refused.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bloodraven_testbed::cluster::{Door, SITES};
-use bloodraven_testbed::wait::{self, Stopwatch};
+use bloodraven_testbed::cluster::SITES;
+use bloodraven_testbed::wait;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, OptsBuilder};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::stage::{APP, Stage};
+use super::timeline::Timeline;
 
 /// The one through the Service.
 pub(crate) const FRONT: &str = "front";
@@ -28,6 +29,9 @@ const EVERY: Duration = Duration::from_millis(50);
 
 /// So many writes through the front door show that it is open again.
 const ENOUGH: usize = 20;
+
+/// Writes that are further apart are told as two spells.
+const PAUSE: Duration = Duration::from_secs(1);
 
 const BACK_WITHIN: Duration = Duration::from_mins(5);
 
@@ -48,37 +52,34 @@ pub(crate) struct Ledger {
 }
 
 pub(crate) struct Load {
-    clock: Stopwatch,
+    timeline: Timeline,
     ledger: Arc<Mutex<Ledger>>,
     stop: Arc<AtomicBool>,
     clients: Vec<JoinHandle<()>>,
-    doors: Vec<Door>,
 }
 
 impl Load {
     pub(crate) fn start(stage: &Stage) -> Self {
         let mut load = Self {
-            clock: Stopwatch::start(),
+            timeline: stage.timeline.clone(),
             ledger: Arc::default(),
             stop: Arc::default(),
             clients: Vec::new(),
-            doors: Vec::new(),
         };
-        let front = stage.door("mysql-orders-primary");
+        let front = stage.front_door();
         make_table(front.address());
         let mut doors = vec![(FRONT, front)];
-        doors.extend(SITES.map(|site| (site, stage.door(&format!("mysql-orders-{site}-internal")))));
+        doors.extend(SITES.map(|site| (site, stage.door_at(site))));
         for (number, (by, door)) in doors.into_iter().enumerate() {
             let client = Client {
                 by,
                 at: door.address(),
                 next: u64::try_from(number).unwrap(),
-                clock: load.clock,
+                timeline: stage.timeline.clone(),
                 ledger: Arc::clone(&load.ledger),
                 stop: Arc::clone(&load.stop),
             };
             load.clients.push(std::thread::spawn(move || client.run()));
-            load.doors.push(door);
         }
         load
     }
@@ -99,12 +100,11 @@ impl Load {
         assert!(open.is_some(), "{after}: nobody can write through mysql-orders-primary");
     }
 
-    /// The longest time between two answers through the front door since then.
-    pub(crate) fn longest_gap_since(&self, since: Stopwatch) -> Duration {
-        let begin = self.clock.elapsed().saturating_sub(since.elapsed());
+    /// The longest time between two answers through the front door since then, the one that still lasts included.
+    pub(crate) fn longest_gap_since(&self, begin: Duration) -> Duration {
         let ledger = self.ledger.lock().unwrap();
         let times = ledger.acknowledged.iter().filter(|it| it.by == FRONT).map(|it| it.answered);
-        let times: Vec<Duration> = times.collect();
+        let times: Vec<Duration> = times.chain([self.timeline.now()]).collect();
         let gaps = times.windows(2).filter(|pair| pair[1] >= begin).map(|pair| pair[1].saturating_sub(pair[0]));
         gaps.max().unwrap_or_default()
     }
@@ -115,21 +115,42 @@ impl Load {
         for client in self.clients.drain(..) {
             client.join().unwrap();
         }
-        std::mem::take(&mut *self.ledger.lock().unwrap())
+        self.ledger.lock().unwrap().clone()
     }
 }
 
 impl Drop for Load {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
+        let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        for (first, last, count) in spells(&ledger.acknowledged) {
+            let until = last.answered.as_secs_f64();
+            self.timeline
+                .note_at(first.answered, format!("ledger: {} takes {count} writes until {until:.3}", first.by));
+        }
     }
+}
+
+/// Each client's writes without a pause: the first, the last, how many.
+fn spells(acknowledged: &[Acknowledged]) -> Vec<(&Acknowledged, &Acknowledged, usize)> {
+    let mut spells: Vec<(&Acknowledged, &Acknowledged, usize)> = Vec::new();
+    for write in acknowledged {
+        let of_client = spells.iter_mut().rev().find(|(first, ..)| first.by == write.by);
+        match of_client {
+            Some((_, last, count)) if write.answered.saturating_sub(last.answered) < PAUSE => {
+                (*last, *count) = (write, *count + 1);
+            }
+            _ => spells.push((write, write, 1)),
+        }
+    }
+    spells
 }
 
 struct Client {
     by: &'static str,
     at: SocketAddr,
     next: u64,
-    clock: Stopwatch,
+    timeline: Timeline,
     ledger: Arc<Mutex<Ledger>>,
     stop: Arc<AtomicBool>,
 }
@@ -156,12 +177,12 @@ impl Client {
         };
         // Numbers of different clients never meet.
         self.next += 16;
-        let (id, sent) = (self.next, self.clock.elapsed());
+        let (id, sent) = (self.next, self.timeline.now());
         let statement = format!("INSERT INTO ledger.writes (id, writer) VALUES ({id}, '{}')", self.by);
         let ended = timeout(PATIENCE, conn.query_drop(statement)).await;
         match ended {
             Ok(Ok(())) => {
-                let (by, answered) = (self.by, self.clock.elapsed());
+                let (by, answered) = (self.by, self.timeline.now());
                 self.ledger.lock().unwrap().acknowledged.push(Acknowledged { id, by, sent, answered });
                 Some(conn)
             }

@@ -4,15 +4,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bloodraven_e2e::programs;
-use bloodraven_testbed::cluster::{BLOODRAVEN_IMAGE, Cluster, Container, Door, MYSQL_IMAGE, SITES, STORAGE_CLASS};
+use bloodraven_testbed::cluster::{Cluster, SITES};
 use bloodraven_testbed::wait;
-use rustix::process::Signal;
+use mysql_async::prelude::Queryable as _;
 use serde_json::{Value, json};
+
+use super::ground::Ground;
+use super::timeline::Timeline;
+use super::ways::{Forward, Way};
 
 /// The namespace of the group that everything happens to.
 pub(crate) const NAMESPACE: &str = "shop";
@@ -28,46 +31,50 @@ const CLIENTS: &str = "fra";
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
 pub(crate) struct Stage {
-    pub(crate) cluster: Arc<Cluster>,
-    namespace: String,
+    // Before the cluster, which they lead into.
+    ways: Mutex<BTreeMap<String, Arc<Way>>>,
+    pub(crate) cluster: Arc<Ground>,
+    /// By the one clock of this run.
+    pub(crate) timeline: Timeline,
+    pub(crate) namespace: String,
     reported: Mutex<BTreeSet<u64>>,
-}
-
-/// Writes down what there is to see when a test fails, while the cluster is still there.
-pub(crate) struct Evidence<'a>(&'a Stage);
-
-impl Drop for Evidence<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.write_evidence();
-        }
-    }
 }
 
 impl Stage {
     pub(crate) fn up() -> Self {
-        let options = Cluster::options(programs::testbed());
-        let cluster = options.workspace(programs::bloodraven(), programs::static_keeper()).start();
-        let cluster = cluster.unwrap_or_else(|error| panic!("no cluster: {error}"));
-        Self { cluster: Arc::new(cluster), namespace: NAMESPACE.to_owned(), reported: Mutex::default() }
+        Self::new(Arc::new(Ground::prepare()), Timeline::start(), NAMESPACE.to_owned())
     }
 
     /// The same group in a namespace of its own, on the same cluster.
     pub(crate) fn beside(&self, number: u32) -> Self {
         let namespace = format!("{NAMESPACE}-{number}");
-        Self { cluster: Arc::clone(&self.cluster), namespace, reported: Mutex::default() }
+        Self::new(Arc::clone(&self.cluster), self.timeline.clone(), namespace)
+    }
+
+    fn new(cluster: Arc<Ground>, timeline: Timeline, namespace: String) -> Self {
+        Self { ways: Mutex::default(), cluster, timeline, namespace, reported: Mutex::default() }
+    }
+
+    /// The machines, for what only they can suffer.
+    pub(crate) fn machines(&self) -> &Cluster {
+        self.cluster.machines()
+    }
+
+    /// Takes away what was made in a cluster of somebody else; one of our own goes as it is.
+    pub(crate) fn leave(&self) {
+        if let Ground::Others(_) = *self.cluster {
+            self.delete_group();
+            self.wait_until_gone();
+            self.kubectl(&["delete", "namespace", NAMESPACE, OPERATORS, "--wait=false"]);
+        }
     }
 
     /// `kubectl` words for something of the group's namespace.
-    fn of_group<'a>(&'a self, words: &[&'a str]) -> Vec<&'a str> {
+    pub(crate) fn of_group<'a>(&'a self, words: &[&'a str]) -> Vec<&'a str> {
         [words, &["-n", &self.namespace]].concat()
     }
 
-    pub(crate) fn evidence(&self) -> Evidence<'_> {
-        Evidence(self)
-    }
-
-    fn kubectl(&self, words: &[&str]) -> String {
+    pub(crate) fn kubectl(&self, words: &[&str]) -> String {
         self.cluster.kubectl(words).unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -82,10 +89,9 @@ impl Stage {
         let image = format!("bloodraven:{}", env!("CARGO_PKG_VERSION"));
         assert!(text.contains(&image), "deploy/operator.yaml has the image {image}");
         let file = self.cluster.logs().join("operator.yaml");
-        std::fs::write(&file, text.replace(&image, BLOODRAVEN_IMAGE)).unwrap();
+        std::fs::write(&file, text.replace(&image, &self.cluster.image())).unwrap();
         self.apply_file(&file);
-        let ready = ["rollout", "status", "deployment/bloodraven", "-n", OPERATORS, "--timeout=180s"];
-        self.kubectl(&ready);
+        self.wait_for_rollout();
     }
 
     fn apply_file(&self, path: &Path) {
@@ -102,7 +108,7 @@ impl Stage {
                 "MYSQL_REPLICATION_USER": "repl", "MYSQL_REPLICATION_PASSWORD": "repl-pw"}});
         let app = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "orders-app", "namespace": self.namespace},
             "stringData": {"username": APP.0, "password": APP.1}});
-        for object in [namespace, secret, app, example(&self.namespace)] {
+        for object in [namespace, secret, app, example(&self.namespace, &self.cluster)] {
             self.cluster.apply(&object).unwrap_or_else(|error| panic!("{error}"));
         }
     }
@@ -191,6 +197,45 @@ impl Stage {
         });
     }
 
+    /// Another setting of mysqld, which needs new pods; gives its value.
+    pub(crate) fn change_max_connections(&self) -> u64 {
+        const WANTED: u64 = 160;
+        let patch = json!({"spec": {"mysqlConf": {"max-connections": WANTED.to_string()}}}).to_string();
+        self.kubectl(&self.of_group(&["patch", "mfg", GROUP, "--type=merge", "-p", &patch]));
+        WANTED
+    }
+
+    /// That setting as a site's server has it; none: it does not answer.
+    pub(crate) fn max_connections(&self, site: &str) -> Option<u64> {
+        let door = self.door_at(site);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut conn = super::load::connect(door.address()).await?;
+            conn.query_first("SELECT @@global.max_connections").await.ok()?
+        })
+    }
+
+    /// What the operator says of a site.
+    pub(crate) fn site(&self, site: &str) -> Option<Value> {
+        let sites = self.object()?["status"]["sites"].as_array()?.clone();
+        sites.into_iter().find(|it| it["name"] == site)
+    }
+
+    /// The operator does not reach that site.
+    pub(crate) fn wait_for_unreachable(&self, site: &str) {
+        self.wait_until(&format!("{site} is unreachable"), || {
+            (self.site(site)?["state"] == "unreachable").then_some(())
+        });
+    }
+
+    /// Kubernetes has lost that node.
+    pub(crate) fn wait_for_lost_node(&self, node: &str) {
+        self.wait_until(&format!("node {node} is not Ready"), || {
+            let all = self.cluster.get(&["node", node]).ok()?["status"]["conditions"].as_array()?.clone();
+            all.iter().any(|it| it["type"] == "Ready" && it["status"] != "True").then_some(())
+        });
+    }
+
     /// Another site than this one writes.
     pub(crate) fn wait_for_another(&self, before: &str, limit: Duration) {
         let moved = wait::until_every(limit, ASK_EVERY, || {
@@ -199,42 +244,6 @@ impl Stage {
             (!site.is_empty() && site != before && status["authority"]["phase"] == "Stable").then_some(())
         });
         assert!(moved.is_some(), "nobody took over from {before}: {}", self.object().unwrap_or_default()["status"]);
-    }
-
-    /// The pod of a site that is not on its way out.
-    pub(crate) fn pod(&self, site: &str) -> Option<String> {
-        let label = format!("shipstream.io/site={site},app.kubernetes.io/name=mysql");
-        let found = self.cluster.get(&self.of_group(&["pods", "-l", &label])).ok()?;
-        let pods = found["items"].as_array()?;
-        let live = pods.iter().find(|pod| pod["metadata"]["deletionTimestamp"].is_null())?;
-        live["metadata"]["name"].as_str().map(str::to_owned)
-    }
-
-    pub(crate) fn kill_container(&self, site: &str, container: &str) {
-        let pod = self.pod(site).expect("a pod");
-        let of = Container { namespace: &self.namespace, pod: &pod, container };
-        self.cluster.kill(of, None).unwrap();
-    }
-
-    /// mysqld of that site stands still; its keeper does not.
-    pub(crate) fn halt_mysqld(&self, site: &str) {
-        let pod = self.pod(site).expect("a pod");
-        let of = Container { namespace: &self.namespace, pod: &pod, container: "mysql" };
-        self.cluster.signal(of, Some("mysqld"), Signal::STOP).unwrap();
-    }
-
-    pub(crate) fn delete_pod(&self, site: &str) {
-        let pod = self.pod(site).expect("a pod");
-        self.cluster.delete_pod(&self.namespace, &pod).unwrap();
-    }
-
-    pub(crate) fn force_delete_pod(&self, site: &str) {
-        let pod = self.pod(site).expect("a pod");
-        self.cluster.force_delete_pod(&self.namespace, &pod).unwrap();
-    }
-
-    pub(crate) fn delete_all_pods(&self) {
-        self.kubectl(&self.of_group(&["delete", "pods", "-l", "app.kubernetes.io/name=mysql", "--wait=false"]));
     }
 
     /// A request as an admin writes it.
@@ -247,134 +256,34 @@ impl Stage {
         self.object()?["status"]["plannedFailover"]["phase"].as_str().map(str::to_owned)
     }
 
-    /// Returns when so many answer, and no other.
-    pub(crate) fn scale_operator(&self, replicas: u64) {
-        let wanted = format!("--replicas={replicas}");
-        self.kubectl(&["scale", "deployment/bloodraven", "-n", OPERATORS, &wanted]);
-        // Controllers that were without their API server take a while to go on.
-        self.wait_until("the operator's pods", || {
-            let status = self.cluster.get(&["deployment", "bloodraven", "-n", OPERATORS]).ok()?["status"].clone();
-            let counts = ["replicas", "readyReplicas"].map(|count| status[count].as_u64());
-            (counts == [Some(replicas); 2]).then_some(())
-        });
+    /// The way through `-primary`, from the clients' node.
+    pub(crate) fn front_door(&self) -> Arc<Way> {
+        self.way(CLIENTS, "mysql-orders-primary", "shipstream.io/role=primary")
     }
 
-    /// The operator's pod that leads.
-    pub(crate) fn leader(&self) -> Option<String> {
-        let lease = self.cluster.get(&["lease", "bloodraven.shipstream.io", "-n", OPERATORS]).ok()?;
-        lease["spec"]["holderIdentity"].as_str()?.split_once('_').map(|(pod, _)| pod.to_owned())
+    /// The way straight to a site's server, from the site's own node: it leads there also while the node is cut off, and
+    /// again after it was off.
+    pub(crate) fn door_at(&self, site: &str) -> Arc<Way> {
+        self.way(site, &format!("mysql-orders-{site}-internal"), &format!("shipstream.io/site={site}"))
     }
 
-    pub(crate) fn wait_for_another_leader(&self, than: &str) {
-        self.wait_until("another leader", || self.leader().filter(|now| now != than && !now.is_empty()));
-    }
-
-    /// What the pod of a site is called: `primary`, `replica` or `fenced`.
-    pub(crate) fn role(&self, site: &str) -> Option<String> {
-        let pod = self.cluster.get(&self.of_group(&["pod", &self.pod(site)?])).ok()?;
-        pod["metadata"]["labels"]["shipstream.io/role"].as_str().map(str::to_owned)
-    }
-
-    pub(crate) fn dns_target(&self) -> Option<String> {
-        let found = self.cluster.get(&self.of_group(&["dnsendpoint", "bloodraven-orders"])).ok()?;
-        found["spec"]["endpoints"][0]["targets"][0].as_str().map(str::to_owned)
-    }
-
-    /// The address that the DNS record has while that site writes.
-    pub(crate) fn address_of(&self, site: &str) -> Option<String> {
-        let spec = self.object()?["spec"].clone();
-        let found = spec["sites"].as_array()?.iter().find(|it| it["name"] == site)?.clone();
-        found["lbIP"].as_str().map(str::to_owned)
-    }
-
-    /// The nodes of the candidates get the labels by which the example's taints find them.
-    pub(crate) fn offer_nodes_for_taints(&self) {
-        for site in SITES {
-            let site_label = format!("shipstream.io/site.orders={site}");
-            self.kubectl(&[
-                "label",
-                "node",
-                site,
-                "--overwrite",
-                "shipstream.io/failover-group.orders=true",
-                &site_label,
-            ]);
-        }
-    }
-
-    pub(crate) fn is_tainted(&self, node: &str) -> bool {
-        let found = self.cluster.get(&["node", node]).unwrap_or_default();
-        let all = found["spec"]["taints"].as_array().cloned().unwrap_or_default();
-        all.iter().any(|taint| taint["key"] == "shipstream.io/db-readonly-orders")
-    }
-
-    /// Its pod goes at once; the Deployment makes another.
-    pub(crate) fn kill_operator(&self) {
-        let words = ["delete", "pods", "-n", OPERATORS, "--all", "--grace-period=0", "--force", "--wait=false"];
-        self.kubectl(&words);
-    }
-
-    /// A way to a Service of the group, from the clients' node.
-    pub(crate) fn door(&self, service: &str) -> Door {
-        let found = self.cluster.get(&self.of_group(&["service", service])).unwrap();
-        let address = found["spec"]["clusterIP"].as_str().unwrap();
-        let to: SocketAddr = format!("{address}:3306").parse().unwrap();
-        self.cluster.door(CLIENTS, to).unwrap()
-    }
-
-    /// What the contract lists, no more and no less; and what a person sees first.
-    pub(crate) fn objects_are_as_promised(&self) {
-        let names = |kind: &str| -> Vec<String> {
-            let listed =
-                self.kubectl(&self.of_group(&["get", kind, "-l", "shipstream.io/failover-group=orders", "-o", "name"]));
-            listed.lines().filter_map(|line| line.rsplit('/').next()).map(str::to_owned).collect()
-        };
-        let sites = |suffix: &str| -> Vec<String> {
-            let mut all: Vec<String> = SITES.iter().map(|site| format!("mysql-orders-{site}{suffix}")).collect();
-            all.sort();
-            all
-        };
-        assert_eq!(names("deployment"), sites(""));
-        assert_eq!(names("pvc"), sites("-data"));
-        let mut config_maps = sites("-config");
-        config_maps.push("mysql-orders-spec".to_owned());
-        assert_eq!(names("configmap"), config_maps);
-        let mut services = [sites(""), sites("-internal")].concat();
-        services.extend(["mysql-orders-primary", "mysql-orders-replicas"].map(str::to_owned));
-        services.sort();
-        assert_eq!(names("service"), services);
-        assert_eq!(names("poddisruptionbudget"), ["mysql-orders"]);
-        assert_eq!(names("secret"), ["mysql-orders-authority"]);
-        assert_eq!(self.kubectl(&self.of_group(&["get", "dnsendpoint", "-o", "name"])).lines().count(), 1);
-        let table = self.kubectl(&self.of_group(&["get", "mfg"]));
-        let words: Vec<&str> = table.lines().nth(1).unwrap().split_whitespace().collect();
-        assert_eq!(&words[..4], [GROUP, &self.active(), "True", "False"], "{table}");
-    }
-
-    fn write_evidence(&self) {
-        let folder: PathBuf = self.cluster.logs().join(format!("evidence-{}", self.namespace));
-        let _ = std::fs::create_dir_all(&folder);
-        let save = |name: &str, words: &[&str]| {
-            let text = self.cluster.kubectl(words).unwrap_or_else(|error| error.to_string());
-            let _ = std::fs::write(folder.join(name), text);
-        };
-        save("group.yaml", &self.of_group(&["get", "mfg", "-o", "yaml"]));
-        save("pods.yaml", &["get", "pods", "-A", "-o", "yaml"]);
-        save("objects.txt", &["get", "all,pvc,pv,nodes,endpointslices", "-A", "-o", "wide"]);
-        save("events.txt", &["get", "events.v1.events.k8s.io", "-A", "--sort-by=.metadata.creationTimestamp"]);
-        save("describe.txt", &self.of_group(&["describe", "pods"]));
-        save("operator.log", &["logs", "-n", OPERATORS, "-l", "app.kubernetes.io/name=bloodraven", "--tail=-1"]);
-        save(
-            "operator-before.log",
-            &["logs", "-n", OPERATORS, "-l", "app.kubernetes.io/name=bloodraven", "--tail=-1", "-p"],
-        );
-        for site in SITES {
-            let Some(pod) = self.pod(site) else { continue };
-            for container in ["init", "sidecar", "mysql"] {
-                save(&format!("{site}-{container}.log"), &self.of_group(&["logs", &pod, "-c", container]));
-                save(&format!("{site}-{container}-before.log"), &self.of_group(&["logs", &pod, "-c", container, "-p"]));
+    /// Each is made once and lives as long as the stage.
+    fn way(&self, from: &str, service: &str, labels: &str) -> Arc<Way> {
+        let mut ways = self.ways.lock().unwrap();
+        let make = || match *self.cluster {
+            Ground::Own(ref cluster) => Way::Door(cluster.door(from, self.service(service)).unwrap()),
+            Ground::Others(_) => {
+                let labels = format!("app.kubernetes.io/name=mysql,{labels}");
+                Way::Forward(Forward::open(&self.cluster, &self.namespace, &labels, self.cluster.logs()))
             }
-        }
+        };
+        Arc::clone(ways.entry(service.to_owned()).or_insert_with(|| Arc::new(make())))
+    }
+
+    fn service(&self, name: &str) -> SocketAddr {
+        let found = self.cluster.get(&self.of_group(&["service", name])).unwrap();
+        let address = found["spec"]["clusterIP"].as_str().unwrap();
+        format!("{address}:3306").parse().unwrap()
     }
 }
 
@@ -382,21 +291,21 @@ impl Stage {
 pub(crate) const APP: (&str, &str) = ("shop", "shop-pw");
 
 /// `examples/three-sites-dr.yaml` with this cluster's zones, volumes and image, and times for a test.
-fn example(namespace: &str) -> Value {
+fn example(namespace: &str, ground: &Ground) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/three-sites-dr.yaml");
     let mut group: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     group["metadata"]["namespace"] = json!(namespace);
     let spec = group["spec"].as_object_mut().unwrap();
     for site in spec["sites"].as_array_mut().unwrap() {
-        site["zone"] = site["name"].clone();
-        site["storage"] = json!({"storageClassName": STORAGE_CLASS, "size": "1Gi"});
+        site["zone"] = json!(ground.zone(site["name"].as_str().unwrap()));
+        site["storage"] = json!({"storageClassName": ground.storage_class(), "size": "1Gi"});
         site.as_object_mut().unwrap().remove("resources");
     }
     let small = [("innodb-buffer-pool-size", "64M"), ("innodb-redo-log-capacity", "32M"), ("mysqlx", "OFF")];
     let small: BTreeMap<&str, &str> = small.into();
     spec.remove("secretName");
     spec.extend([
-        ("image".to_owned(), json!(MYSQL_IMAGE)),
+        ("image".to_owned(), json!(ground.mysql_image())),
         ("credentials".to_owned(), json!({"operatorSecret": "orders-mysql", "appSecret": "orders-app"})),
         ("mysqlConf".to_owned(), json!(small)),
         // Fault follows fault here.
