@@ -323,7 +323,9 @@ async fn a_group_is_furnished_rolled_when_told_and_let_go() {
         assert!(server().kubectl().args(["delete", kind, "-n", "furnish", name]).output().unwrap().status.success());
     };
     let gone = ["mysql-orders-primary", "mysql-orders-pdx-internal"];
-    gone.iter().for_each(|name| remove("service", name));
+    for name in gone {
+        remove("service", name);
+    }
     remove("poddisruptionbudget", "mysql-orders");
     let patch = json!({"data": {"bloodraven.cnf": "by hand"}}).to_string();
     let edit = ["patch", "configmap", "-n", "furnish", "mysql-orders-pdx-config", "--type=merge", "-p", &patch];
