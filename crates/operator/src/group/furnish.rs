@@ -32,6 +32,10 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
     let (mut trouble, mut look, mut whole) = (None, Look::All, false);
     *lock(&shared.unbuilt) = None;
     loop {
+        // Another spec may have come while a swarm was waited out.
+        if specs.has_changed().unwrap_or(false) || secrets.has_changed().unwrap_or(false) {
+            look = Look::All;
+        }
         secrets.borrow_and_update();
         objects.borrow_and_update();
         let valid = specs.borrow_and_update().clone();
@@ -56,9 +60,8 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
                 trouble = found;
             }
         }
-        let pause = if trouble.is_some() { SOON } else { AGAIN };
-        // What was not done to the end is begun anew: nobody tells of what was never made.
-        let when_told = if whole { Look::Told } else { Look::All };
+        // What was not done to the end is begun anew, and soon: nobody tells of what was never made.
+        let (pause, when_told) = if whole { (AGAIN, Look::Told) } else { (SOON, Look::All) };
         look = tokio::select! {
             Ok(()) = specs.changed() => Look::All,
             Ok(()) = secrets.changed() => Look::All,
