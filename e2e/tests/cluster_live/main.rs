@@ -49,6 +49,8 @@ const AT_A_TIME: u32 = 4;
 
 #[test]
 fn a_group_has_one_writer_and_loses_nothing_through_what_happens_to_clusters() {
+    // A wrong choice is told before anything is brought up.
+    let chosen = scenes::chosen();
     let stage = Stage::up();
     let _evidence = stage.evidence();
     stage.install();
@@ -69,7 +71,7 @@ fn a_group_has_one_writer_and_loses_nothing_through_what_happens_to_clusters() {
     if let Some(kills) = scenes::kills() {
         kills::play(&cast, kills);
     }
-    for scene in scenes::chosen() {
+    for scene in chosen {
         play(&cast, scene);
     }
     let (ledger, sight) = (load.stop(), eyes.close());
