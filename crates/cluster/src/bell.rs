@@ -103,10 +103,10 @@ mod tests {
     #[test]
     fn only_the_bells_of_that_group_ring() {
         let bell = Bell::new();
-        let rang = |bell: &mut watch::Receiver<u64>| {
-            let rang = bell.has_changed().expect("open");
+        let heard = |bell: &mut watch::Receiver<u64>| {
+            let changed = bell.has_changed().expect("open");
             bell.mark_unchanged();
-            rang
+            changed
         };
         let orders = GroupId::new("shop", "orders");
         let (mut all, mut objects, mut groups) = (bell.of(&orders), bell.of_objects(&orders), bell.of_groups());
@@ -114,7 +114,7 @@ mod tests {
         let of_orders = Touched::One(Key { namespace: "shop".into(), group: "orders".into(), name: "a".into() });
         let mut ring = |touched: &Touched, about| {
             bell.ring(touched, about);
-            [rang(&mut all), rang(&mut objects), rang(&mut groups), rang(&mut other)]
+            [heard(&mut all), heard(&mut objects), heard(&mut groups), heard(&mut other)]
         };
         assert_eq!(ring(&of_orders, About::Facts), [true, false, false, false]);
         assert_eq!(ring(&of_orders, About::Objects), [true, true, false, false]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bloodraven_api::keys;
+use bloodraven_api::{MysqlFailoverGroup, keys};
 use bloodraven_brain::group::Outward;
 use bloodraven_brain::group::accounts::AccountRole;
 use bloodraven_brain::group::command::Label;
@@ -268,6 +268,29 @@ async fn events_that_repeat_are_counted() {
     assert_eq!((&items[0]["series"]["count"], &items[0]["regarding"]["name"]), (&json!(2), &json!("orders")));
 }
 
+/// What somebody deleted or changed comes back as soon as its watch tells of it.
+async fn what_was_taken_away_comes_back(world: &ClusterWorld, group: &GroupId, object: &MysqlFailoverGroup) {
+    let remove = |kind: &str, name: &str| {
+        assert!(server().kubectl().args(["delete", kind, "-n", "furnish", name]).output().unwrap().status.success());
+    };
+    let gone = ["mysql-orders-primary", "mysql-orders-pdx-internal"];
+    for name in gone {
+        remove("service", name);
+    }
+    remove("poddisruptionbudget", "mysql-orders");
+    let patch = json!({"data": {"bloodraven.cnf": "by hand"}}).to_string();
+    let edit = ["patch", "configmap", "-n", "furnish", "mysql-orders-pdx-config", "--type=merge", "-p", &patch];
+    assert!(server().kubectl().args(edit).output().unwrap().status.success());
+    let stands = |kind: &str, name: &str| names_of(kind, "furnish").iter().any(|it| it == name);
+    until(world, group, async || {
+        world.furnish(group, object, Look::Told).await.ok()?;
+        let text = get("configmap", "furnish", "mysql-orders-pdx-config")["data"]["bloodraven.cnf"].to_string();
+        let whole = gone.iter().all(|name| stands("service", name)) && stands("poddisruptionbudget", "mysql-orders");
+        (whole && text.contains("max-connections=77")).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_group_is_furnished_rolled_when_told_and_let_go() {
     let (world, group) = stage("furnish").await;
@@ -318,26 +341,7 @@ async fn a_group_is_furnished_rolled_when_told_and_let_go() {
     assert!(server().kubectl().args(delete).output().unwrap().status.success());
     world.furnish(&group, &object, Look::All).await.unwrap();
     assert_eq!(key(), first);
-    // what somebody deleted or changed comes back as soon as its watch tells of it
-    let remove = |kind: &str, name: &str| {
-        assert!(server().kubectl().args(["delete", kind, "-n", "furnish", name]).output().unwrap().status.success());
-    };
-    let gone = ["mysql-orders-primary", "mysql-orders-pdx-internal"];
-    for name in gone {
-        remove("service", name);
-    }
-    remove("poddisruptionbudget", "mysql-orders");
-    let patch = json!({"data": {"bloodraven.cnf": "by hand"}}).to_string();
-    let edit = ["patch", "configmap", "-n", "furnish", "mysql-orders-pdx-config", "--type=merge", "-p", &patch];
-    assert!(server().kubectl().args(edit).output().unwrap().status.success());
-    let stands = |kind: &str, name: &str| names_of(kind, "furnish").iter().any(|it| it == name);
-    until(&world, &group, async || {
-        world.furnish(&group, &object, Look::Told).await.ok()?;
-        let text = get("configmap", "furnish", "mysql-orders-pdx-config")["data"]["bloodraven.cnf"].to_string();
-        let whole = gone.iter().all(|name| stands("service", name)) && stands("poddisruptionbudget", "mysql-orders");
-        (whole && text.contains("max-connections=77")).then_some(())
-    })
-    .await;
+    what_was_taken_away_comes_back(&world, &group, &object).await;
     until(&world, &group, async || world.roll(&group, &object, &Site::new("iad")).await.ok()).await;
     assert_ne!(version("mysql-orders-iad"), before);
     until(&world, &group, async || {
