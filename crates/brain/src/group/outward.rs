@@ -23,6 +23,9 @@ impl Group {
     /// Asks for the look that is wanted: on each change, and every poll interval, for what was denied or undone.
     pub(super) fn show(&mut self, now: Now, out: &mut Step) {
         let Some(kept) = self.kept() else { return };
+        if self.has_yet_to_look(&kept) {
+            return;
+        }
         let as_wanted = |(at, last): &(Boot, Outward)| {
             now.boot < *at + self.spec.poll_interval && self.looks_like(now, &kept, last)
         };
@@ -31,6 +34,14 @@ impl Group {
             out.commands.push(Command::Show(Box::new(wanted.clone())));
             self.shown = Some((now.boot, wanted));
         }
+    }
+
+    /// A new leader has not seen the primary of a group that is at rest. Its predecessor had: what it left stays until
+    /// polls have decided, else a primary that is well would lose its clients with every change of leaders.
+    fn has_yet_to_look(&self, kept: &Kept) -> bool {
+        let at_rest = kept.record.as_ref().filter(|record| record.phase == Phase::Stable);
+        let seat = at_rest.and_then(|record| record.seat.as_ref());
+        seat.and_then(|seat| self.seen.site(&seat.site)).is_some_and(|seen| seen.watch.state == State::Unknown)
     }
 
     /// How the outside should look.
@@ -95,17 +106,23 @@ impl Group {
         self.spec.sites.iter().map(|spec| (&spec.site, kept.look(&spec.site).tainted))
     }
 
-    /// Reachable, read-only, replicating, not too far behind. While nobody writes, a reachable read-only site keeps its
-    /// label.
+    /// Reachable, read-only, replicating, not too far behind. A site keeps its label while nobody writes, while no poll has
+    /// decided what it is, and between its first poll as a follower and the one that confirms it.
     fn healthy(&self, now: Now, site: &Site, primary_writes: bool) -> Option<bool> {
         let seen = self.seen.site(site)?;
-        if seen.watch.state != State::ReadOnly {
-            return Some(false);
+        match seen.watch.state {
+            State::Unknown => return None,
+            State::ReadOnly => {}
+            State::Writable | State::Unreachable => return Some(false),
         }
         if !primary_writes {
             return None;
         }
-        Some(seen.following >= 2 && self.lag(now, site).is_some_and(|lag| lag <= self.spec.max_lag))
+        let near = self.lag(now, site).is_some_and(|lag| lag <= self.spec.max_lag);
+        match seen.following {
+            1 if near => None,
+            following => Some(following >= 2 && near),
+        }
     }
 
     /// How far a site is behind: by its own word, or since it was last connected and caught up.
@@ -124,7 +141,8 @@ fn marks_taints(record: &Record, serving: Option<&Member>) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::group::command::{CacheLabels, Outward};
-    use crate::group::tests::running;
+    use crate::group::forecast::Rehearsal;
+    use crate::group::tests::{running, write};
     use crate::name::Site;
     use crate::time::Millis;
 
@@ -170,5 +188,33 @@ mod tests {
             false,
         );
         check("a cache", |look| look.cache = Some(CacheLabels::default()), false);
+    }
+
+    /// The first look that somebody asks for.
+    fn first_look(stage: &mut Rehearsal) -> Outward {
+        assert!(stage.play(Millis::from_secs(30), |stage| stage.group.shown.is_some()), "a look is asked for");
+        stage.group.shown.as_ref().map(|(_, look)| look.clone()).expect("asked for")
+    }
+
+    #[test]
+    fn a_new_leader_takes_nothing_from_a_primary_and_replicas_that_are_well() {
+        let mut stage = running(&["iad", "pdx", "fra"]).with_new_leader();
+        stage.play(Millis(500), |_| false);
+        assert_eq!(stage.group.shown, None, "one poll says nothing yet");
+        let look = first_look(&mut stage);
+        assert_eq!(look.primary.map(|primary| primary.site), Some(Site::new("iad")));
+        assert_eq!(look.dns, Some(Site::new("iad")));
+        let unwell: Vec<_> = look.labels.iter().filter(|(_, label)| label.healthy == Some(false)).collect();
+        assert!(unwell.is_empty(), "{unwell:?}");
+    }
+
+    #[test]
+    fn a_new_leader_takes_a_dead_primary_out_as_soon_as_polls_have_decided() {
+        let mut stage = running(&["iad", "pdx", "fra"]);
+        write(&mut stage, "1:11");
+        stage.actors.get_mut(&Site::new("iad")).expect("its actor").server = false;
+        let mut stage = stage.with_new_leader();
+        let look = first_look(&mut stage);
+        assert_eq!((look.primary, look.dns), (None, None));
     }
 }
