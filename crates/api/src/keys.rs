@@ -27,6 +27,8 @@ pub const SERVER_ID: &str = "bloodraven.shipstream.io/server-id";
 pub const GROUP_UID: &str = "bloodraven.shipstream.io/group-uid";
 /// Hash of what was rendered, on Deployments and pod templates.
 pub const SPEC_HASH: &str = "shipstream.io/spec-hash";
+/// On every object that the operator applies and that is not secret: which drawing it was made of.
+pub const DRAWING: &str = "bloodraven.shipstream.io/drawing";
 /// Confirm token of an in-place restore, on its Jobs.
 pub const RESTORE_CONFIRM: &str = "bloodraven.shipstream.io/restore-confirm";
 /// Keeps a backup from being pruned, on a `MysqlBackup`.

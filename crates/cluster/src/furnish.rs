@@ -5,6 +5,7 @@
 //! told.
 
 use crate::estate::Wanted;
+use crate::keep::{self, Drawing, Made, Unkept};
 use crate::older;
 use crate::prune;
 use crate::rest::{Fault, Rest};
@@ -24,7 +25,6 @@ use k8s_openapi::{Metadata, Resource};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the operator itself adds to every group.
@@ -55,15 +55,6 @@ struct Last {
     shape: Option<(OperatorAccount, bool)>,
     rounds: u32,
     hashes: Wanted,
-}
-
-/// An object as it was applied last.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Made {
-    /// Of what was asked for; the text itself is large, and there are twenty of them in a group.
-    digest: u64,
-    /// What came of it.
-    version: String,
 }
 
 /// Whole rounds come every 30 s without a change.
@@ -230,28 +221,22 @@ impl Round<'_> {
         let name = metadata.name.as_deref().unwrap_or_default();
         let path = format!("{api}/namespaces/{}/{plural}/{name}", self.plan.namespace());
         let what = || format!("{kind} {name}");
-        let text = serde_json::to_value(object)
+        let object = serde_json::to_value(object)
             .map_err(|error| Unfurnished::Unbuildable { because: format!("{}: {error}", what()) })?;
-        let digest = digest(&text);
-        let made = self.last.applied.get(&path).filter(|made| made.digest == digest);
-        if let Some(made) = made {
-            match self.sight(plural, name, &made.version) {
+        let drawing = Drawing::new(path, object);
+        let last = self.last.applied.get(drawing.path());
+        if let Some(made) = drawing.made(last) {
+            match self.sight(plural, name, made.version()) {
                 Sight::Same => return Ok(()),
                 Sight::Unwatched if self.last.rounds != 0 => return Ok(()),
                 Sight::Other | Sight::Unwatched => {}
             }
         }
-        let present = self.rest.get(&path).await.map_err(|fault| stopped(what(), fault))?;
-        if made.is_some_and(|made| present.as_ref().map(version_of).as_ref() == Some(&made.version)) {
-            return Ok(());
-        }
-        let present: ObjectMeta =
-            present.map(|it| serde_json::from_value(it["metadata"].clone()).unwrap_or_default()).unwrap_or_default();
-        if let Some(owner) = objects::metadata::foreign(self.plan, &present) {
-            return Err(Unfurnished::Taken { kind: kind.to_owned(), name: name.to_owned(), owner });
-        }
-        let made = self.rest.apply(&path, &text).await.map_err(|fault| stopped(what(), fault))?;
-        self.last.applied.insert(path, Made { digest, version: version_of(&made) });
+        let made = keep::keep(self.rest, self.plan.into(), &drawing, last).await.map_err(|unkept| match unkept {
+            Unkept::Taken { owner } => Unfurnished::Taken { kind: kind.to_owned(), name: name.to_owned(), owner },
+            Unkept::Fault(fault) => stopped(what(), fault),
+        })?;
+        self.last.applied.insert(drawing.path().to_owned(), made);
         Ok(())
     }
 
@@ -272,17 +257,6 @@ impl Round<'_> {
         };
         if seen.as_deref() == Some(version) { Sight::Same } else { Sight::Other }
     }
-}
-
-/// Two texts that differ have different ones, as far as anybody will ever see.
-pub(crate) fn digest(text: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.to_string().hash(&mut hasher);
-    hasher.finish()
-}
-
-fn version_of(object: &Value) -> String {
-    object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
 }
 
 /// What is asked for and nobody would do: better refused than silently left undone.

@@ -17,6 +17,7 @@ mod events;
 mod furnish;
 mod group;
 pub mod init;
+mod keep;
 mod lease;
 mod older;
 pub mod operate;

@@ -3,11 +3,11 @@
 //! In: the spec, who the group is. Out: the object, written when it is not so, and what it says. Must not: touch an object
 //! that is another's, or read one that is not this group's.
 
-use crate::furnish::digest;
+use crate::keep::{self, Drawing, Made, Unkept};
 use crate::rest::{Fault, Rest};
 use crate::watches::Watches;
 use bloodraven_api::names;
-use bloodraven_blueprint::objects::metadata::{Identity, foreign};
+use bloodraven_blueprint::objects::metadata::Identity;
 use bloodraven_blueprint::objects::{self, Taken};
 use bloodraven_operator::world::{GroupId, Refused, Unavailable};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -16,15 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What was kept last, so that what is so already costs nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Specs(Mutex<BTreeMap<GroupId, Kept>>);
-
-#[derive(Clone, Debug)]
-struct Kept {
-    uid: String,
-    digest: u64,
-    /// The version that came of it.
-    version: Option<String>,
-}
+pub(crate) struct Specs(Mutex<BTreeMap<GroupId, Made>>);
 
 /// One that somebody took away or changed is seen by its watch, and comes back.
 pub(crate) async fn keep(
@@ -38,25 +30,20 @@ pub(crate) async fn keep(
     let identity = identity(group, uid);
     let object = serde_json::to_value(objects::taken_spec(identity, taken))
         .map_err(|error| Refused::Denied { because: error.to_string() })?;
-    let digest = digest(&object);
-    let known = specs.lock().get(group).filter(|known| known.uid == uid && known.digest == digest).cloned();
-    let seen = watches.config_maps.one(group, &names::taken_spec(&group.name)).map(|version| version.to_string());
-    if seen.is_some() && known.as_ref().is_some_and(|known| known.version == seen) {
+    let drawing = Drawing::new(path(group), object);
+    let last = specs.lock().get(group).cloned();
+    let name = names::taken_spec(&group.name);
+    let seen = watches.config_maps.one(group, &name);
+    if seen.is_some_and(|seen| drawing.made(last.as_ref()).is_some_and(|made| made.version() == &**seen)) {
         return Ok(());
     }
-    let present = get(rest, group).await.map_err(Fault::refused)?;
-    let version = present.as_ref().and_then(|it| it.metadata.resource_version.clone());
-    if version.is_some() && known.is_some_and(|known| known.version == version) {
-        return Ok(());
-    }
-    if let Some(owner) = present.and_then(|present| foreign(identity, &present.metadata)) {
-        let name = names::taken_spec(&group.name);
-        return Err(Refused::Denied { because: format!("ConfigMap {name} belongs to {owner}; remove that object") });
-    }
-    let made = rest.apply(&path(group), &object).await.map_err(Fault::refused)?;
-    let version = made["metadata"]["resourceVersion"].as_str().map(str::to_owned);
-    let kept = Kept { uid: uid.to_owned(), digest, version };
-    specs.lock().insert(group.clone(), kept);
+    let made = keep::keep(rest, identity, &drawing, last.as_ref()).await.map_err(|unkept| match unkept {
+        Unkept::Taken { owner } => {
+            Refused::Denied { because: format!("ConfigMap {name} belongs to {owner}; remove that object") }
+        }
+        Unkept::Fault(fault) => fault.refused(),
+    })?;
+    specs.lock().insert(group.clone(), made);
     Ok(())
 }
 
@@ -84,7 +71,7 @@ impl Specs {
         self.lock().remove(group);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<GroupId, Kept>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<GroupId, Made>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

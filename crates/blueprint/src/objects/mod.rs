@@ -43,6 +43,12 @@ pub use taken::{Taken, taken, taken_spec};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use sha2::{Digest as _, Sha256};
+
+/// The same in every release: objects carry it.
+pub fn digest(text: impl AsRef<[u8]>) -> u64 {
+    Sha256::digest(text).iter().take(8).fold(0, |head, byte| head << 8 | u64::from(*byte))
+}
 
 /// The objects of a group that follow from its spec alone, each in the order in which they are applied: a pod finds its
 /// configuration, its Service and its peers' names when it starts. Claims, Secrets, the DNS record and taints follow from

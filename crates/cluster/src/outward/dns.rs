@@ -3,7 +3,7 @@
 //! In: the group, the site that is confirmed to write. Out: the record points there, or why not. Must not: write what is
 //! already so, or ask for it all the time: whether it is wanted so is asked with every poll.
 
-use crate::furnish::digest;
+use crate::keep::digest;
 use crate::rest::Rest;
 use bloodraven_api::names;
 use bloodraven_blueprint::objects::{Plan, dns_endpoint};

@@ -17,9 +17,8 @@ use bloodraven_api::keys::{
 };
 use k8s_openapi::api::core::v1::{LocalObjectReference, PodSpec, PodTemplateSpec, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use sha2::{Digest as _, Sha256};
 
-use super::{Plan, SitePlan, metadata};
+use super::{Plan, SitePlan, digest, metadata};
 
 /// Where clients come in.
 pub const MYSQL_PORT: u16 = 3306;
@@ -78,9 +77,7 @@ pub(super) fn template(plan: &Plan<'_>, site: &SitePlan<'_>) -> (PodTemplateSpec
 fn hash(conf: &str, template: &PodTemplateSpec) -> String {
     // A template is made of text, numbers and maps with text keys: it can always be written.
     let text = serde_json::to_string(&(conf, template)).unwrap_or_default();
-    let digest = Sha256::digest(text);
-    let head = digest.iter().take(8).fold(0_u64, |head, byte| head << 8 | u64::from(*byte));
-    format!("{head:016x}")
+    format!("{:016x}", digest(text))
 }
 
 fn pod_metadata(plan: &Plan<'_>, site: &SitePlan<'_>) -> ObjectMeta {
