@@ -13,8 +13,12 @@ use tokio::signal::unix::{SignalKind, signal};
 /// What blocks in the background (a name that is looked up, a file) gets so long to end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// Threads that may wait in the background at a time: when the resolver hangs, there is a name to look up for every site.
+const MOST_BLOCKED: usize = 64;
+
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start")?;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.enable_all().max_blocking_threads(MOST_BLOCKED).build().context("cannot start")?;
     let outcome = runtime.block_on(future);
     runtime.shutdown_timeout(FAREWELL);
     Ok(outcome)

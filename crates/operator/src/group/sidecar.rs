@@ -16,11 +16,13 @@ use bloodraven_brain::message::{Grant, QuestionId};
 use bloodraven_brain::name::Site;
 use bloodraven_brain::record::View;
 use bloodraven_brain::time::Wall;
+use bloodraven_names::Names;
 use bloodraven_wire::query::{self, Purpose};
 use bloodraven_wire::{
     AckMessage, EmptyMessage, Envelope, GrantMessage, GroupUid, Keys, MAX_ENVELOPE_BYTES, Nonce, ViewMessage,
 };
 use snafu::{OptionExt, ResultExt, Snafu, ensure};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -28,6 +30,12 @@ use tokio::time::timeout;
 pub(super) const BOUND: Duration = Duration::from_secs(2);
 
 const PATH: &str = "/authority";
+
+/// How long an answer of the resolver is good: a site's Service keeps its address for as long as it lives.
+const NAMES_ARE_GOOD_FOR: Duration = Duration::from_secs(30);
+
+/// More than the sites of all groups of a cluster.
+const MOST_NAMES: usize = 65_536;
 
 /// What is said to a sidecar.
 #[derive(Clone, Debug)]
@@ -167,6 +175,7 @@ pub(crate) fn client() -> Result<reqwest::Client, reqwest::Error> {
         // What is said in a move follows at once. At rest a word goes every few seconds, and a thousand groups would keep
         // three thousand connections, each with its buffers, in between.
         .pool_idle_timeout(Duration::from_secs(1))
+        .dns_resolver(Arc::new(Names::new(NAMES_ARE_GOOD_FOR, MOST_NAMES)))
         .http1_only()
         .build()
 }

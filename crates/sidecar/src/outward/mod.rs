@@ -3,8 +3,6 @@
 //! In: questions and views. Out: what was answered, checked, to the actor's inbox. Must not: take longer than it is given,
 //! believe anything that is not signed under the very nonce that was sent, or ask twice what is answered once.
 
-mod names;
-
 use crate::config::{Config, is_address};
 use crate::event::Outside;
 use crate::keys::KeyRing;
@@ -13,6 +11,7 @@ use bloodraven_brain::message::{Question, QuestionId};
 use bloodraven_brain::name::Member;
 use bloodraven_brain::record::{Epoch, View};
 use bloodraven_brain::time::Boot;
+use bloodraven_names::Names;
 use bloodraven_wire::query::{self, Purpose};
 use bloodraven_wire::{
     AckMessage, Envelope, GrantMessage, GroupUid, Kind, MAX_ENVELOPE_BYTES, Nonce, QuestionMessage, ViewMessage,
@@ -31,6 +30,12 @@ pub(crate) const FROM_PEER: &str = "bloodraven-from";
 
 /// Names a question that no answer counts for: the view is all that is wanted.
 const NO_QUESTION: QuestionId = QuestionId(u64::MAX);
+
+/// How long an answer of the resolver is good: operators move, and a tick comes every few seconds.
+const NAMES_ARE_GOOD_FOR: Duration = Duration::from_secs(5);
+
+/// More names than the sites of a group and its operators have.
+const MOST_NAMES: usize = 64;
 
 /// Who asks others, and for whom.
 #[derive(Clone)]
@@ -98,7 +103,7 @@ impl Outward {
             .redirect(reqwest::redirect::Policy::none())
             // A connection of its own for each: one that stands since before a cut would have to be found dead first.
             .pool_max_idle_per_host(0)
-            .dns_resolver(Arc::new(names::Names::default()))
+            .dns_resolver(Arc::new(Names::new(NAMES_ARE_GOOD_FOR, MOST_NAMES)))
             .build()?;
         let group = GroupUid::new(&config.group_uid);
         Ok(Self { http, config, group, me, keys, inbox })

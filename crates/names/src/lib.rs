@@ -1,28 +1,28 @@
-//! Names to addresses, so that a dead resolver holds up nothing.
+//! Names to addresses, so that neither a dead resolver nor a busy one holds anything up.
 //!
 //! In: host names. Out: addresses, at worst those of last time. Must not: have two lookups of one name under way (each
-//! occupies a thread for as long as the resolver hangs), or remember more names than a group can have.
+//! occupies a thread for as long as the resolver hangs), or remember more names than it was told to.
+
+#![forbid(unsafe_code)]
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-/// How long an answer of the resolver is good: pods move, and a tick comes every few seconds.
-const GOOD_FOR: Duration = Duration::from_secs(5);
-
 /// How long a lookup may take before the addresses of last time are used.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// More names than the sites of a group and its operators have.
-const MOST_NAMES: usize = 64;
-
-/// A cache in front of the system's resolver.
-#[derive(Clone, Default)]
-pub(super) struct Names(Arc<Mutex<BTreeMap<String, Entry>>>);
+/// A cache in front of the system's resolver, for [`reqwest::ClientBuilder::dns_resolver`].
+#[derive(Clone)]
+pub struct Names {
+    entries: Arc<Mutex<BTreeMap<String, Entry>>>,
+    good_for: Duration,
+    most: usize,
+}
 
 struct Entry {
     addresses: Vec<SocketAddr>,
@@ -44,6 +44,15 @@ impl Resolve for Names {
 }
 
 impl Names {
+    /// An answer of the resolver is good for so long; at most so many names are remembered.
+    pub fn new(good_for: Duration, most: usize) -> Self {
+        Self { entries: Arc::default(), good_for, most }
+    }
+
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn addresses(&self, name: &str) -> Result<Vec<SocketAddr>, Failure> {
         let (known, mut looking) = match self.ask(name)? {
             Asked::Fresh(addresses) => return Ok(addresses),
@@ -60,18 +69,21 @@ impl Names {
     }
 
     fn known(&self, name: &str) -> Vec<SocketAddr> {
-        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.get(name).map(|entry| entry.addresses.clone()).unwrap_or_default()
+        self.entries().get(name).map(|entry| entry.addresses.clone()).unwrap_or_default()
     }
 
     fn ask(&self, name: &str) -> Result<Asked, Failure> {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if names.len() >= MOST_NAMES && !names.contains_key(name) {
+        let now = Instant::now();
+        let mut names = self.entries();
+        if names.len() >= self.most && !names.contains_key(name) {
+            names.retain(|_, entry| entry.looking.is_some() || entry.until.is_some_and(|until| now < until));
+        }
+        if names.len() >= self.most && !names.contains_key(name) {
             return Err(format!("{name}: too many names").into());
         }
         let fresh = Entry { addresses: Vec::new(), until: None, looking: None };
         let entry = names.entry(name.to_owned()).or_insert(fresh);
-        if entry.until.is_some_and(|until| Instant::now() < until) {
+        if entry.until.is_some_and(|until| now < until) {
             return Ok(Asked::Fresh(entry.addresses.clone()));
         }
         let looking = entry.looking.get_or_insert_with(|| {
@@ -85,13 +97,13 @@ impl Names {
 
     async fn look_up(self, name: String, tell: watch::Sender<()>) {
         let found = tokio::net::lookup_host((name.as_str(), 0)).await.map(Iterator::collect::<Vec<_>>);
-        if let Some(entry) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&name) {
+        if let Some(entry) = self.entries().get_mut(&name) {
             entry.looking = None;
             if let Ok(addresses) = found
                 && !addresses.is_empty()
             {
                 entry.addresses = addresses;
-                entry.until = Some(Instant::now() + GOOD_FOR);
+                entry.until = Some(Instant::now() + self.good_for);
             }
         }
         let _ = tell.send(());
@@ -107,21 +119,44 @@ enum Asked {
 mod tests {
     use super::*;
 
+    fn names(good_for: Duration) -> Names {
+        Names::new(good_for, 8)
+    }
+
     #[tokio::test]
     async fn a_name_is_looked_up_and_remembered() {
-        let names = Names::default();
+        let names = names(Duration::from_secs(60));
         let found = names.addresses("localhost").await.expect("every host knows it");
         assert!(found.iter().all(|address| address.ip().is_loopback()), "{found:?}");
         assert!(matches!(names.ask("localhost"), Ok(Asked::Fresh(again)) if again == found));
     }
 
     #[tokio::test]
+    async fn an_answer_that_is_old_is_looked_up_again_and_serves_meanwhile() {
+        let names = names(Duration::ZERO);
+        let found = names.addresses("localhost").await.expect("every host knows it");
+        assert!(matches!(names.ask("localhost"), Ok(Asked::Looking(known, _)) if known == found));
+    }
+
+    #[tokio::test]
     async fn what_is_no_name_has_no_address_and_names_are_bounded() {
-        let names = Names::default();
+        let names = names(Duration::from_secs(60));
         assert!(names.addresses("no such name").await.is_err());
-        for number in 0..2 * MOST_NAMES {
+        for number in 0..20 {
             let _ = names.ask(&format!("name-{number}.invalid"));
         }
-        assert!(names.0.lock().expect("no panic").len() <= MOST_NAMES);
+        assert!(names.entries().len() <= 8);
+        assert!(names.ask("one-more.invalid").is_err(), "all of them are being looked up");
+    }
+
+    #[tokio::test]
+    async fn names_that_nobody_asks_for_make_room() {
+        let names = names(Duration::ZERO);
+        for number in 0..8 {
+            let old = Entry { addresses: Vec::new(), until: Some(Instant::now()), looking: None };
+            names.entries().insert(format!("gone-{number}"), old);
+        }
+        assert!(names.addresses("localhost").await.is_ok());
+        assert_eq!(names.entries().len(), 1);
     }
 }
