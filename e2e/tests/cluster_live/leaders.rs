@@ -26,13 +26,20 @@ const STANDSTILL: Duration = Duration::from_mins(1);
 const TAKEN_WITHIN: Duration = Duration::from_secs(10);
 
 pub(crate) fn killed_idle(cast: &Cast<'_>) {
-    let (before, epoch) = (cast.stage.active(), cast.seen.epoch());
+    let (before, epoch, revision) = (cast.stage.active(), cast.seen.epoch(), cast.seen.revision());
     let leader = cast.stage.leading();
     cast.stage.kill_operator();
     cast.load.wait_for_writes("without an operator");
     cast.stage.wait_for_status_of_another(&leader);
     cast.stage.wait_until_whole("the operator is back", HEALS_WITHIN);
     assert_eq!((cast.stage.active(), cast.seen.epoch()), (before, epoch), "nothing moves");
+    keeps_its_clients(cast, revision);
+}
+
+/// A new leader knows nothing of the sites yet; that is no reason to take the primary from its clients.
+fn keeps_its_clients(cast: &Cast<'_>, revision: u64) {
+    let turned = cast.seen.count_after(revision, |change| matches!(change, Change::Endpoints(_)));
+    assert_eq!(turned, 0, "-primary led elsewhere, or nowhere, while nothing moved");
 }
 
 /// As soon as authority is taken back and nobody has it yet.
@@ -63,6 +70,7 @@ pub(crate) fn rolled(cast: &Cast<'_>) {
     assert!(taken < TAKEN_WITHIN, "the next leader waited {taken:?} although the Lease was given back");
     stage.wait_until_whole("another operator leads", HEALS_WITHIN);
     assert_eq!((stage.active(), cast.seen.epoch()), (before, epoch), "nothing moves");
+    keeps_its_clients(cast, revision);
 }
 
 pub(crate) fn api_away(cast: &Cast<'_>) {
