@@ -28,6 +28,7 @@ mod rest;
 mod secrets;
 mod shelf;
 mod taken;
+mod turns;
 mod watches;
 mod world;
 

@@ -4,21 +4,20 @@
 //! retry, bound (the caller drops what takes too long), or put what it sent or got into an error or a log: some of it is
 //! secret.
 
+use crate::turns::{Rank, Turns};
 use bloodraven_api::keys::FIELD_MANAGER;
 use bloodraven_operator::world::{Refused, Unavailable};
 use http::{Method, Request, header};
 use kube::Client;
 use serde_json::Value;
 use snafu::Snafu;
-use std::sync::Arc;
-use tokio::sync::Semaphore;
 
 /// See above.
 #[derive(Clone)]
 pub(crate) struct Rest {
     client: Client,
-    /// Requests at a time; none: nobody waits. Each has a connection of its own, and those are not small.
-    turns: Option<Arc<Semaphore>>,
+    /// None: nobody waits. Each request that is under way has a connection of its own, and those are not small.
+    turns: Option<(Turns, Rank)>,
 }
 
 /// Why a request did not do what it should.
@@ -46,9 +45,9 @@ impl Rest {
         Self { client, turns: None }
     }
 
-    /// At most so many requests at a time; the others wait for their turn.
-    pub(crate) fn in_turn(client: Client, most: usize) -> Self {
-        Self { client, turns: Some(Arc::new(Semaphore::new(most))) }
+    /// Requests that wait for their turn.
+    pub(crate) fn in_turn(client: Client, turns: &Turns, rank: Rank) -> Self {
+        Self { client, turns: Some((turns.clone(), rank)) }
     }
 
     /// From the store itself: no resourceVersion is given, so no cache answers. None: there is none.
@@ -114,8 +113,7 @@ impl Rest {
         }
         let request = request.body(body).map_err(|error| Fault::Lost { because: error.to_string() })?;
         let _turn = match &self.turns {
-            // It is never closed.
-            Some(turns) => turns.acquire().await.ok(),
+            Some((turns, rank)) => Some(turns.next(*rank).await),
             None => None,
         };
         let text = self.client.request_text(request).await.map_err(Fault::of)?;

@@ -6,6 +6,7 @@ use crate::furnish::{self, Applied, House};
 use crate::rest::Rest;
 use crate::shelf::Key;
 use crate::taken::{self, Specs};
+use crate::turns::{Rank, Turns};
 use crate::watches::Watches;
 use crate::{addresses, dismiss, estate, events, group, lease, outward, pods, secrets};
 use bloodraven_api::MysqlFailoverGroup;
@@ -41,16 +42,13 @@ pub struct Places {
     pub aux_port: u16,
 }
 
-/// Requests at a time about what moves rest on, and about everything else. An API server takes some hundred at once, and is
-/// not this operator's alone.
-const MOVES: usize = 64;
-const OTHERS: usize = 32;
-
 /// See above.
 pub struct ClusterWorld {
     /// For the election: a leader that cannot renew stops.
     lease: Rest,
-    /// For what moves rest on (records, proofs, labels): nothing else is in their way.
+    /// For what moves rest on: nothing else is in their way.
+    records: Rest,
+    /// For what moves ask for and leave behind: proofs, labels.
     moves: Rest,
     rest: Rest,
     watches: Watches,
@@ -65,10 +63,13 @@ impl ClusterWorld {
     /// The world behind that client. Needs a running tokio; watches begin at once.
     pub fn new(client: Client, places: Places) -> Self {
         let watches = Watches::begin(&client, &places.watched);
+        let turns = Turns::default();
+        let in_turn = |rank| Rest::in_turn(client.clone(), &turns, rank);
         Self {
             lease: Rest::at_once(client.clone()),
-            moves: Rest::in_turn(client.clone(), MOVES),
-            rest: Rest::in_turn(client, OTHERS),
+            records: in_turn(Rank::Records),
+            moves: in_turn(Rank::Moves),
+            rest: in_turn(Rank::Others),
             watches,
             places,
             written: events::Written::default(),
@@ -143,7 +144,7 @@ impl World for ClusterWorld {
     }
 
     async fn read(&self, group: &GroupId) -> Result<Option<Value>, Unavailable> {
-        group::read(&self.moves, group).await
+        group::read(&self.records, group).await
     }
 
     async fn save_annotations(
@@ -152,11 +153,15 @@ impl World for ClusterWorld {
         version: &Version,
         annotations: &BTreeMap<String, Option<String>>,
     ) -> Result<Version, Refused> {
-        group::save_annotations(&self.moves, group, version, annotations).await
+        group::save_annotations(&self.records, group, version, annotations).await
     }
 
     async fn save_status(&self, group: &GroupId, version: &Version, status: &Value) -> Result<Version, Refused> {
-        group::save_status(&self.moves, group, version, status).await
+        group::save_status(&self.records, group, version, status).await
+    }
+
+    async fn show_status(&self, group: &GroupId, version: &Version, status: &Value) -> Result<Version, Refused> {
+        group::save_status(&self.rest, group, version, status).await
     }
 
     async fn remove_request(&self, group: &GroupId, key: &str, text: &str) -> Result<(), Refused> {

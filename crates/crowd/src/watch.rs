@@ -4,7 +4,7 @@
 
 use crate::clock;
 use crate::crowd::{Crowd, NAMESPACE};
-use bloodraven_api::keys::{API_GROUP, API_VERSION};
+use bloodraven_api::keys::{API_GROUP, API_VERSION, AUTHORITY};
 use futures_util::StreamExt as _;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::watcher;
@@ -62,7 +62,9 @@ impl Seen {
                 match event {
                     Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => {
                         if let Some(group) = crowd.group_named(&object.name_any()) {
-                            watched.note(group, &object.data["status"]);
+                            // The annotation is the record, and is stored first; the status shows it, too.
+                            let record = object.annotations().get(AUTHORITY).and_then(|text| text.parse().ok());
+                            watched.note(group, &record.unwrap_or_default(), &object.data["status"]);
                         }
                     }
                     Ok(_) => {}
@@ -73,9 +75,8 @@ impl Seen {
         seen
     }
 
-    fn note(&self, group: usize, status: &Value) {
+    fn note(&self, group: usize, record: &Value, status: &Value) {
         let now = Instant::now();
-        let record = &status["authority"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let conditions = status["conditions"].as_array().into_iter().flatten();
         let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready");

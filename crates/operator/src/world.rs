@@ -95,6 +95,16 @@ pub trait World: Send + Sync + 'static {
         status: &Value,
     ) -> impl Future<Output = Result<Version, Refused>> + Send;
 
+    /// The same for a status that keeps nothing new: it is for people, and may wait for whatever is kept.
+    fn show_status(
+        &self,
+        group: &GroupId,
+        version: &Version,
+        status: &Value,
+    ) -> impl Future<Output = Result<Version, Refused>> + Send {
+        self.save_status(group, version, status)
+    }
+
     /// Takes the annotation away if it still reads so, whatever the object's version; done also if it does not read so any
     /// more: what was asked for is gone then, and a newer request stays.
     fn remove_request(

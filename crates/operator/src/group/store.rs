@@ -92,6 +92,13 @@ enum Found {
     Nothing,
 }
 
+/// What a status is written for.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Keep,
+    Show,
+}
+
 /// How one write ended.
 enum Wrote {
     Done,
@@ -248,7 +255,7 @@ impl<W: World, S: Servers> Store<W, S> {
         for _ in 0..CONFLICTS {
             let Some(known) = &self.known else { return Wrote::Doubt };
             let Ok((status, _)) = known.status.keeping(kept) else { return Wrote::Denied };
-            match self.write_status(status, Some(plain(kept.clone()))).await {
+            match self.write_status(Purpose::Keep, status, Some(plain(kept.clone()))).await {
                 Ok(()) => return Wrote::Done,
                 Err(Some(ended)) => return ended,
                 Err(None) if self.look_again(base).await == Found::Same => {}
@@ -259,12 +266,23 @@ impl<W: World, S: Servers> Store<W, S> {
     }
 
     /// An error without a reason is a conflict.
-    async fn write_status(&mut self, status: Status, kept: Option<Kept>) -> Result<(), Option<Wrote>> {
+    async fn write_status(
+        &mut self,
+        purpose: Purpose,
+        status: Status,
+        kept: Option<Kept>,
+    ) -> Result<(), Option<Wrote>> {
         let Some(version) = self.known.as_ref().map(|known| known.version.clone()) else {
             return Err(Some(Wrote::Doubt));
         };
         let text = status.to_json();
-        let call = self.common.world.save_status(&self.shared.id, &version, &text);
+        let (world, group) = (&self.common.world, &self.shared.id);
+        let call = async {
+            match purpose {
+                Purpose::Keep => world.save_status(group, &version, &text).await,
+                Purpose::Show => world.show_status(group, &version, &text).await,
+            }
+        };
         let wrote = timeout(STORE_BOUND, self.common.leadership.guard(call)).await;
         let version = self.ended("status", wrote.ok().and_then(Result::ok))?;
         if let Some(known) = &mut self.known {
@@ -323,7 +341,7 @@ impl<W: World, S: Servers> Store<W, S> {
             return;
         }
         self.progress_due = Instant::now() + self.common.progress;
-        if let Err(None) = self.write_status(status, Some(base.clone())).await
+        if let Err(None) = self.write_status(Purpose::Show, status, Some(base.clone())).await
             && self.look_again(&base).await == Found::Other
         {
             tracing::warn!(fg = %self.shared.id, "somebody else changed what is stored; it is read again");
@@ -344,7 +362,7 @@ impl<W: World, S: Servers> Store<W, S> {
             return;
         }
         self.progress_due = Instant::now() + self.common.progress;
-        if let Err(None) = self.write_status(status, None).await
+        if let Err(None) = self.write_status(Purpose::Show, status, None).await
             && let Some(object) = self.read().await
         {
             self.know(&object);
