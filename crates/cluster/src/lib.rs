@@ -18,6 +18,7 @@ mod furnish;
 mod group;
 pub mod init;
 mod keep;
+mod lean;
 mod lease;
 mod older;
 pub mod operate;

@@ -4,6 +4,7 @@
 //! retry, bound (the caller drops what takes too long), or put what it sent or got into an error or a log: some of it is
 //! secret.
 
+use crate::lean::Lean;
 use crate::turns::{Rank, Turns};
 use bloodraven_api::keys::FIELD_MANAGER;
 use bloodraven_operator::world::{Refused, Unavailable};
@@ -117,7 +118,8 @@ impl Rest {
             None => None,
         };
         let text = self.client.request_text(request).await.map_err(Fault::of)?;
-        serde_json::from_str(&text).map_err(|_| Fault::Lost { because: "what it said is no JSON".to_owned() })
+        let read = serde_json::from_str(&text).map(|Lean(object)| object);
+        read.map_err(|_| Fault::Lost { because: "what it said is no JSON".to_owned() })
     }
 }
 

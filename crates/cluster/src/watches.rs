@@ -26,6 +26,9 @@ use tokio::task::JoinSet;
 /// A watch is begun anew after so long, also if it seems well: watches can go quiet.
 const WATCH_SECONDS: u32 = 30;
 
+/// A list comes in pieces of so many objects: each piece is whole in memory once, with everything that nobody keeps.
+const PIECE: u32 = 50;
+
 /// After a watch that failed: the API server is not asked more often by it.
 const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
 
@@ -67,7 +70,7 @@ impl Watches {
             namespaces.iter().map(|name| Some(name.as_str())).collect()
         };
         let bell = Arc::new(Bell::new());
-        let all = watcher::Config::default().timeout(WATCH_SECONDS);
+        let all = watcher::Config::default().timeout(WATCH_SECONDS).page_size(PIECE);
         let ours = all.clone().labels(&format!("{LABEL_MANAGED_BY}={FIELD_MANAGER}"));
         let count = places.len();
         let (groups, pods, claims, deployments) =
