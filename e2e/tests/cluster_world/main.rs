@@ -11,6 +11,7 @@ mod fields;
 mod hostile;
 mod kept;
 mod marked;
+mod recorded;
 mod rights;
 mod stage;
 mod world;
