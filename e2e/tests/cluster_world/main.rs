@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, and so do the functions that its tests share"
 )]
 
+mod ended;
 mod fields;
 mod hostile;
 mod kept;
