@@ -11,6 +11,7 @@ mod ended;
 mod fields;
 mod hostile;
 mod kept;
+mod labels;
 mod marked;
 mod recorded;
 mod rights;
