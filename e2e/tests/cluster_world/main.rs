@@ -15,5 +15,6 @@ mod labels;
 mod marked;
 mod recorded;
 mod rights;
+mod scoped;
 mod stage;
 mod world;
