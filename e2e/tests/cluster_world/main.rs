@@ -17,4 +17,5 @@ mod recorded;
 mod rights;
 mod scoped;
 mod stage;
+mod trusted;
 mod world;

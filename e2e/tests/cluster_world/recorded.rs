@@ -21,7 +21,7 @@ const GRANTED: Wall = Wall(1_700_000_000_000);
 const REVOKED: Wall = Wall(1_700_000_100_000);
 
 /// What an operator before has left: iad had authority, in the pod of that UID, and lost it.
-fn history(pod: &str) -> Kept {
+pub(super) fn history(pod: &str) -> Kept {
     let [iad, pdx] = [("iad", pod), ("pdx", "another")].map(|(site, pod)| member(site, pod));
     let settings = Settings { lease_timeout: Millis(20_000), min_peers: 1 };
     let voters = vec![iad.clone(), pdx];
@@ -45,7 +45,7 @@ fn history(pod: &str) -> Kept {
 }
 
 /// The same before authority was taken away.
-fn before(kept: &Kept) -> Kept {
+pub(super) fn before(kept: &Kept) -> Kept {
     let mut kept = kept.clone();
     if let Some(record) = &mut kept.record {
         let seat = record.holder.as_ref().map(|holder| holder.member.clone());
@@ -60,7 +60,7 @@ fn member(site: &str, pod: &str) -> Member {
 }
 
 /// Both copies, as the operator writes them.
-fn store(namespace: &str, kept: &Kept) {
+pub(super) fn store(namespace: &str, kept: &Kept) {
     let written = status::write(kept, &MysqlFailoverGroupStatus::default()).unwrap();
     set_status("mfg", namespace, "orders", &serde_json::to_value(&written.status).unwrap());
     annotate(namespace, &annotations(kept));

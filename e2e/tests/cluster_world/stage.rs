@@ -13,7 +13,9 @@ use bloodraven_blueprint::install::Install;
 use bloodraven_blueprint::spec;
 use bloodraven_brain::name::Site;
 use bloodraven_cluster::{ClusterWorld, House, Places};
+use bloodraven_operator::servers::Servers;
 use bloodraven_operator::settings::{Listeners, Settings};
+use bloodraven_operator::sql::Mysql;
 use bloodraven_operator::tell::Teller;
 use bloodraven_operator::world::{GroupId, Version, World};
 use bloodraven_telemetry::OperatorMetrics;
@@ -240,6 +242,11 @@ impl Operator {
 
     /// With the rights that this client has.
     pub(crate) async fn with(client: kube::Client, places: Places) -> Self {
+        Self::towards(Mysql, client, places).await
+    }
+
+    /// With other servers than those at the names of the group's Services.
+    pub(crate) async fn towards<S: Servers>(servers: S, client: kube::Client, places: Places) -> Self {
         let world = Arc::new(ClusterWorld::new(client, places));
         let ears = Arc::new(Teller::new(OperatorMetrics::new("0.0.0")));
         let settings = Settings { ears, ..Settings::new("operator-a_1") };
@@ -249,7 +256,7 @@ impl Operator {
         let task = tokio::spawn(async move {
             let listeners = Listeners { aux, metrics: None, probes: None };
             let told = async { drop(told.await) };
-            bloodraven_operator::run(world, settings, listeners, told).await.unwrap();
+            bloodraven_operator::run_with(world, Arc::new(servers), settings, listeners, told).await.unwrap();
         });
         Self { address, end: Some(end), task }
     }
