@@ -10,8 +10,8 @@ use std::time::Duration;
 use bloodraven_e2e::programs;
 use bloodraven_testbed::process;
 
-/// A minute on two cores that nobody else uses.
-const LIMIT: Duration = Duration::from_mins(5);
+/// A minute on two cores that nobody else uses. It ends by itself: a run that is over and does not end is a fault, too.
+const LIMIT: Duration = Duration::from_mins(3);
 
 /// The cells of the rows of the table below that heading, without its head.
 fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
@@ -34,7 +34,7 @@ fn two_groups_are_led_polled_and_moved() {
     let steady: Vec<(usize, usize)> =
         rows(&page, "Steady state").iter().map(|row| (count(&row[0]), count(&row[5]))).collect();
     let sizes: Vec<usize> = steady.iter().map(|(groups, _)| *groups).collect();
-    assert_eq!(sizes, [1, 2], "{page}");
+    assert_eq!(sizes, [2], "{page}");
     for (groups, polls) in steady {
         // Three sites, each at least twice: there is room for three polls of it.
         assert!(polls >= groups * 6, "{polls} polls of {groups} groups\n{page}");
