@@ -31,6 +31,12 @@ pub fn bloodraven() -> PathBuf {
     BUILT.get_or_init(|| build("bloodraven")).clone()
 }
 
+/// One operator and many groups of played sites, measured.
+pub fn scale() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build("bloodraven-scale")).clone()
+}
+
 /// Builds a program beside the running test, with all others and every feature, as the tests themselves are built: any other
 /// choice would compile the dependencies a second time. Cargo's own lock keeps two test processes apart; what is fresh costs
 /// it half a second.

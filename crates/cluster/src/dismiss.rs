@@ -1,11 +1,13 @@
 //! The end of a group: its taints come off, its pods are released, its object may go.
 //!
 //! In: a group that is being deleted, or pods whose group is gone. Out: nothing of it holds anybody up. Must not: delete a
-//! volume; what `volumeRetention` says is written into the claims' owners.
+//! volume; what `volumeRetention` says is written into the claims' owners. Nor let one go that the last word was to keep:
+//! owners that an earlier spec gave are taken off before the group goes.
 
 use crate::pods;
 use crate::rest::{Fault, Rest};
 use crate::watches::Watches;
+use bloodraven_api::group::VolumeRetention;
 use bloodraven_api::keys::{FINALIZER_GROUP, FINALIZER_INSTANCE, LABEL_FAILOVER_GROUP};
 use bloodraven_blueprint::objects::{NodeTaint, untaint};
 use bloodraven_operator::world::{GroupId, Refused, Undismissed};
@@ -63,9 +65,36 @@ async fn let_go(rest: &Rest, group: &GroupId) -> Result<(), Refused> {
     if others.len() == all.len() {
         return Ok(());
     }
+    if object["spec"]["volumeRetention"] != VolumeRetention::Delete.as_str() {
+        keep_volumes(rest, group, &object["metadata"]["uid"]).await?;
+    }
     let change =
         json!({ "metadata": { "resourceVersion": object["metadata"]["resourceVersion"], "finalizers": others } });
     rest.merge(&path, &change).await.map(drop).map_err(Fault::refused)
+}
+
+/// Takes the group off its claims' owners: what it owns goes with it. From the store itself: what a watch has not shown yet
+/// would be lost for good.
+async fn keep_volumes(rest: &Rest, group: &GroupId, uid: &Value) -> Result<(), Refused> {
+    let folder = format!("/api/v1/namespaces/{}/persistentvolumeclaims", group.namespace);
+    let ours = format!("{folder}?labelSelector={LABEL_FAILOVER_GROUP}%3D{}", group.name);
+    let claims = rest.get(&ours).await.map_err(Fault::refused)?.unwrap_or_default();
+    for claim in claims["items"].as_array().into_iter().flatten() {
+        let metadata = &claim["metadata"];
+        let owners = metadata["ownerReferences"].as_array().cloned().unwrap_or_default();
+        let others: Vec<&Value> = owners.iter().filter(|owner| owner["uid"] != *uid).collect();
+        if others.len() == owners.len() {
+            continue;
+        }
+        let change = json!({ "metadata": { "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
+            "ownerReferences": others } });
+        let path = format!("{folder}/{}", metadata["name"].as_str().unwrap_or_default());
+        match rest.merge(&path, &change).await {
+            Ok(_) | Err(Fault::Answer { code: 404, .. }) => {}
+            Err(fault) => return Err(fault.refused()),
+        }
+    }
+    Ok(())
 }
 
 /// Pods that are being deleted and whose group is gone.

@@ -27,6 +27,9 @@ const AT_A_TIME: usize = 8;
 const TRIES: usize = 60;
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// After a watch that broke off: one that fails at once, as with a server that is gone, would take a core and never yield.
+const AFTER_A_FAILURE: Duration = Duration::from_millis(200);
+
 /// Runs for ever.
 pub(crate) async fn serve(crowd: Arc<Crowd>, client: Client) {
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), NAMESPACE);
@@ -34,7 +37,14 @@ pub(crate) async fn serve(crowd: Arc<Crowd>, client: Client) {
     let room = Arc::new(Semaphore::new(AT_A_TIME));
     let mut seen = BTreeSet::new();
     while let Some(event) = events.next().await {
-        let Ok(watcher::Event::Apply(deployment) | watcher::Event::InitApply(deployment)) = event else { continue };
+        let deployment = match event {
+            Ok(watcher::Event::Apply(deployment) | watcher::Event::InitApply(deployment)) => deployment,
+            Ok(_) => continue,
+            Err(_) => {
+                clock::pass(AFTER_A_FAILURE).await;
+                continue;
+            }
+        };
         if !seen.insert(deployment.name_any()) {
             continue;
         }

@@ -8,13 +8,6 @@ use serde_json::{Value, json};
 
 use super::stage::*;
 
-fn secret(namespace: &str) {
-    let data = json!({"username": "ops", "password": "hidden", "MYSQL_ROOT_PASSWORD": "hidden"});
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "creds", "namespace": namespace},
-        "stringData": data});
-    apply(server(), &secret.to_string());
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nobody_looks_after_yet_is_refused_in_words_and_nothing_is_made() {
     let namespace = "not-yet";

@@ -8,10 +8,15 @@
 )]
 
 mod again;
+mod ended;
 mod fields;
 mod hostile;
 mod kept;
+mod labels;
 mod marked;
+mod recorded;
 mod rights;
+mod scoped;
 mod stage;
+mod trusted;
 mod world;

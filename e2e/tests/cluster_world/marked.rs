@@ -13,7 +13,7 @@ use super::stage::*;
 
 /// What this process has logged, from the first call on.
 #[derive(Clone, Default)]
-struct Paper(Arc<Mutex<Vec<u8>>>);
+pub(super) struct Paper(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Paper {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -26,7 +26,13 @@ impl Write for Paper {
     }
 }
 
-fn paper() -> &'static Paper {
+impl Paper {
+    pub(super) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+pub(super) fn paper() -> &'static Paper {
     static PAPER: OnceLock<(Paper, log::Guard)> = OnceLock::new();
     let (paper, _) = PAPER.get_or_init(|| {
         let paper = Paper::default();
@@ -204,8 +210,7 @@ async fn no_value_of_a_secret_is_ever_said() {
         words.push((path.to_owned(), answer.text().await.unwrap()));
     }
     operator.stop().await;
-    let lines = paper.0.lock().unwrap().clone();
-    let lines = String::from_utf8(lines).unwrap();
+    let lines = paper.text();
     assert!(lines.contains("marked/orders"), "the log is heard: {} bytes", lines.len());
     words.push(("log".to_owned(), lines));
     // The test can fail: a Secret shows every mark that it holds.

@@ -145,12 +145,7 @@ fn certificates() -> String {
 
 /// The world as the installed operator sees it, and a note of all that it asks.
 async fn world(install: &Install, notes: &Notes) -> ClusterWorld {
-    let mut config = server().client_config().await.unwrap();
-    let account = format!("system:serviceaccount:{}:bloodraven", install.namespace);
-    config.auth_info.impersonate = Some(account);
-    let groups = ["system:serviceaccounts".to_owned(), "system:authenticated".to_owned()];
-    config.auth_info.impersonate_groups = Some(groups.to_vec());
-    let client = ClientBuilder::try_from(config).unwrap().with_layer(notes).build();
+    let client = ClientBuilder::try_from(config_of(install).await).unwrap().with_layer(notes).build();
     let places = Places { watched: install.watch_namespaces.clone(), ..places(&install.namespace) };
     ClusterWorld::new(client, places)
 }
@@ -270,11 +265,7 @@ async fn the_operator_can_do_what_it_does_and_has_no_right_beyond() {
         [("rights-all", "ops-all", vec![]), ("rights-one", "ops-one", vec!["rights-one"])]
     {
         let (_, group) = stage(namespace).await;
-        let install = Install {
-            namespace: operators.to_owned(),
-            image: "example.org/bloodraven:1".to_owned(),
-            watch_namespaces: watched.into_iter().map(str::to_owned).collect(),
-        };
+        let install = install(operators, &watched);
         let objects = install.objects();
         // with the kubelets' namespace, which a cluster has
         vouch("nobody", "2026-01-01T00:00:00.000000Z");

@@ -9,10 +9,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bloodraven_api::{MysqlFailoverGroup, crd, keys};
+use bloodraven_blueprint::install::Install;
 use bloodraven_blueprint::spec;
 use bloodraven_brain::name::Site;
 use bloodraven_cluster::{ClusterWorld, House, Places};
+use bloodraven_operator::servers::Servers;
 use bloodraven_operator::settings::{Listeners, Settings};
+use bloodraven_operator::sql::Mysql;
 use bloodraven_operator::tell::Teller;
 use bloodraven_operator::world::{GroupId, Version, World};
 use bloodraven_telemetry::OperatorMetrics;
@@ -169,6 +172,57 @@ pub(crate) fn edit(namespace: &str, spec: &Value) {
     assert!(patched.status.success(), "{patched:?}");
 }
 
+/// The accounts that the group of a stage names.
+pub(crate) fn secret(namespace: &str) {
+    let data = json!({"username": "ops", "password": "hidden", "MYSQL_ROOT_PASSWORD": "hidden"});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "creds", "namespace": namespace},
+        "stringData": data});
+    apply(server(), &secret.to_string());
+}
+
+/// `kubectl` with these words, which has to succeed.
+pub(crate) fn order(words: &[&str]) {
+    let done = server().kubectl().args(words).output().unwrap();
+    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// An installation that looks at these namespaces alone.
+pub(crate) fn install(operators: &str, watched: &[&str]) -> Install {
+    Install {
+        namespace: operators.to_owned(),
+        image: "example.org/bloodraven:1".to_owned(),
+        watch_namespaces: watched.iter().map(|namespace| (*namespace).to_owned()).collect(),
+    }
+}
+
+/// The account of an installation and all that it may do. Installations share names of objects outside of their
+/// namespaces, and here there are several: each gets names of its own.
+pub(crate) fn rights(install: &Install) -> Vec<Value> {
+    let mut all = install.objects();
+    all.retain(|it| !matches!(it["kind"].as_str(), Some("Service" | "Deployment")));
+    for object in &mut all {
+        let outside = matches!(object["metadata"]["namespace"].as_str(), None | Some("kube-node-lease"));
+        if !outside || object["kind"] == "Namespace" {
+            continue;
+        }
+        for pointer in ["/metadata/name", "/roleRef/name"] {
+            if let Some(name) = object.pointer_mut(pointer) {
+                *name = json!(format!("{}-{}", name.as_str().unwrap(), install.namespace));
+            }
+        }
+    }
+    all
+}
+
+/// The API server as the account of that installation sees it.
+pub(crate) async fn config_of(install: &Install) -> kube::Config {
+    let mut config = server().client_config().await.unwrap();
+    config.auth_info.impersonate = Some(format!("system:serviceaccount:{}:bloodraven", install.namespace));
+    let groups = ["system:serviceaccounts".to_owned(), "system:authenticated".to_owned()];
+    config.auth_info.impersonate_groups = Some(groups.to_vec());
+    config
+}
+
 /// An operator of one namespace, as it runs in a pod.
 pub(crate) struct Operator {
     /// Where its aux server answers.
@@ -183,7 +237,17 @@ impl Operator {
     }
 
     pub(crate) async fn at(server: &ApiServer, places: Places) -> Self {
-        let world = Arc::new(ClusterWorld::new(server.client().await.unwrap(), places));
+        Self::with(server.client().await.unwrap(), places).await
+    }
+
+    /// With the rights that this client has.
+    pub(crate) async fn with(client: kube::Client, places: Places) -> Self {
+        Self::towards(Mysql, client, places).await
+    }
+
+    /// With other servers than those at the names of the group's Services.
+    pub(crate) async fn towards<S: Servers>(servers: S, client: kube::Client, places: Places) -> Self {
+        let world = Arc::new(ClusterWorld::new(client, places));
         let ears = Arc::new(Teller::new(OperatorMetrics::new("0.0.0")));
         let settings = Settings { ears, ..Settings::new("operator-a_1") };
         let aux = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -192,7 +256,7 @@ impl Operator {
         let task = tokio::spawn(async move {
             let listeners = Listeners { aux, metrics: None, probes: None };
             let told = async { drop(told.await) };
-            bloodraven_operator::run(world, settings, listeners, told).await.unwrap();
+            bloodraven_operator::run_with(world, Arc::new(servers), settings, listeners, told).await.unwrap();
         });
         Self { address, end: Some(end), task }
     }
@@ -215,7 +279,7 @@ pub(crate) fn in_time<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
 }
 
 /// `kubectl` is a process each time.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(crate) fn group(namespace: &str, name: &str) -> Option<Value> {
     let words = ["get", "mfg", "-n", namespace, name, "-o", "json"];

@@ -1,7 +1,7 @@
 //! Role and health labels of MySQL pods, which the Services `-primary` and `-replicas` select.
 //!
 //! In: the group's pods, the wish. Out: done, or the first pod that is not as wanted. Must not: put `primary` on before
-//! every other pod is known not to carry it.
+//! every other pod is known not to carry it, or let a pod whose labels are denied hold up any other.
 
 use crate::estate::site_of;
 use crate::pods;
@@ -22,15 +22,21 @@ pub(super) async fn show(rest: &Rest, pods: &[Arc<Pod>], sites: &[SiteSpec], out
     let names: Vec<Site> = sites.iter().map(|site| Site::new(&site.name)).collect();
     let (others, primary) = wishes(pods, &names, outward);
     // Those that carry what they may not carry come first.
-    let (first, then): (Vec<Wish<'_>>, Vec<Wish<'_>>) =
-        others.into_iter().partition(|(pod, _)| label_of(pod, LABEL_ROLE) == Some(PodRole::Primary.as_str()));
+    let (first, then): (Vec<Wish<'_>>, Vec<Wish<'_>>) = others.into_iter().partition(|(pod, _)| is_primary(pod));
+    let (mut all, mut beside) = (Ok(()), false);
     for wish in first.iter().chain(&then) {
-        fulfil(rest, wish).await?;
+        let done = fulfil(rest, wish).await;
+        beside |= done.is_err() && is_primary(wish.0);
+        all = all.and(done);
     }
     match &primary {
-        Some(wish) => fulfil(rest, wish).await,
-        None => Ok(()),
+        Some(wish) if !beside => all.and(fulfil(rest, wish).await),
+        _ => all,
     }
+}
+
+fn is_primary(pod: &Pod) -> bool {
+    label_of(pod, LABEL_ROLE) == Some(PodRole::Primary.as_str())
 }
 
 /// What every pod should carry; the primary's apart.

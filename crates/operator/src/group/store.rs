@@ -335,6 +335,7 @@ impl<W: World, S: Servers> Store<W, S> {
         let is_news = self.is_news(&status.to_json(), &known.text);
         if known.annotations != values(&annotations) && Instant::now() >= self.copy_due {
             self.copy_due = Instant::now() + COPY_AGAIN;
+            tracing::warn!(fg = %self.shared.id, "annotations are not as they were stored; they are written anew from memory");
             self.save_annotations(&annotations, &base, &base).await;
         }
         if !is_news {

@@ -9,7 +9,7 @@ mod page;
 use anyhow::{Context as _, Result, bail};
 use bloodraven_crowd::{Stage, place};
 use bloodraven_testbed::scratch::Scratch;
-use measure::{Measured, Steady};
+use measure::{Measured, Steady, WINDOW, Windows};
 use page::Page;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -17,9 +17,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const HELP: &str = "\
-bloodraven-scale --bloodraven PATH [--keeper PATH] [--page FILE] [--groups N]
+bloodraven-scale --bloodraven PATH [--keeper PATH] [--page FILE] [--groups N] [--window SECONDS]
 
-Started by `cargo xtask bench scale`, which provides the programs. N is 1000 unless it is said.";
+Started by `cargo xtask bench scale`, which provides the programs. N is 1000 unless it is said. Everything is watched for 40
+seconds; less, and at N groups alone, shows that the harness works, and no figures.";
 
 /// Sizes that are measured, as far as they are not more than was asked for.
 const SIZES: [usize; 3] = [1, 100, 1000];
@@ -33,6 +34,7 @@ struct Wanted {
     keeper: Option<PathBuf>,
     page: Option<PathBuf>,
     groups: usize,
+    window: Duration,
 }
 
 fn main() -> ExitCode {
@@ -54,7 +56,7 @@ fn main() -> ExitCode {
 }
 
 fn understand(words: &[String]) -> Result<Wanted> {
-    let mut wanted = Wanted { bloodraven: PathBuf::new(), keeper: None, page: None, groups: 1000 };
+    let mut wanted = Wanted { bloodraven: PathBuf::new(), keeper: None, page: None, groups: 1000, window: WINDOW };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let value = words.next().with_context(|| format!("{word} needs a value"))?;
@@ -65,6 +67,11 @@ fn understand(words: &[String]) -> Result<Wanted> {
             "--groups" => {
                 let groups = value.parse().ok().filter(|groups| (1..=1000).contains(groups));
                 wanted.groups = groups.with_context(|| format!("{value} is not a number from 1 to 1000"))?;
+            }
+            "--window" => {
+                let seconds = value.parse().ok().filter(|seconds| (1..=600).contains(seconds));
+                let seconds = seconds.with_context(|| format!("{value} is not a number of seconds from 1 to 600"))?;
+                wanted.window = Duration::from_secs(seconds);
             }
             other => bail!("'{other}' is not known"),
         }
@@ -86,6 +93,9 @@ fn run(wanted: &Wanted) -> Result<()> {
     place::furnish(scratch.path())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut page = Page::new(wanted.page.clone(), &wanted.bloodraven, wanted.keeper.as_deref());
+    if wanted.window != WINDOW {
+        page.watched_for(wanted.window);
+    }
     let measured = runtime.block_on(measure(wanted, scratch, &mut page));
     // What was measured stays, also when the rest was not to be had.
     if let Err(error) = &measured {
@@ -97,14 +107,17 @@ fn run(wanted: &Wanted) -> Result<()> {
 }
 
 async fn measure(wanted: &Wanted, scratch: Scratch, page: &mut Page) -> Result<()> {
-    let mut sizes: Vec<usize> = SIZES.into_iter().filter(|size| *size <= wanted.groups).collect();
+    // Without figures there is nothing to compare with fewer groups.
+    let compares = wanted.window == WINDOW;
+    let mut sizes: Vec<usize> = SIZES.into_iter().filter(|size| compares && *size <= wanted.groups).collect();
     if sizes.last() != Some(&wanted.groups) {
         sizes.push(wanted.groups);
     }
     say("an API server starts");
     let mut stage = Stage::begin(&wanted.bloodraven, scratch, wanted.groups).await?;
+    let windows = Windows::of(wanted.window);
     for size in sizes {
-        let steady = steady(&mut stage, size).await.with_context(|| format!("{size} groups"))?;
+        let steady = steady(&mut stage, size, windows).await.with_context(|| format!("{size} groups"))?;
         page.take(Measured::Steady(steady))?;
     }
     say(&format!("{} groups lose their primary at once", LOSERS.min(stage.groups())));
@@ -112,14 +125,14 @@ async fn measure(wanted: &Wanted, scratch: Scratch, page: &mut Page) -> Result<(
     page.take(Measured::Lost(lost))?;
     if stage.groups() > 1 {
         say("one site of one group hangs");
-        let hung = measure::hang_one(&stage).await?;
+        let hung = measure::hang_one(&stage, windows).await?;
         page.take(Measured::Hung(hung))?;
     }
     page.unknown(&stage.crowd.unknown());
     stage.stop_operator()
 }
 
-async fn steady(stage: &mut Stage, size: usize) -> Result<Steady> {
+async fn steady(stage: &mut Stage, size: usize, windows: Windows) -> Result<Steady> {
     say(&format!("{size} groups are made"));
     stage.grow(size).await?;
     if stage.operator().is_none() {
@@ -129,7 +142,7 @@ async fn steady(stage: &mut Stage, size: usize) -> Result<Steady> {
     let limit = Duration::from_mins(2) + Duration::from_secs(1) * u32::try_from(size).unwrap_or(u32::MAX);
     stage.all_ready(limit, told(size)).await?;
     say(&format!("{size} groups are ready; the operator starts anew, and is watched"));
-    measure::steady(stage).await
+    measure::steady(stage, windows).await
 }
 
 /// Not every number: a line for each twentieth.

@@ -14,14 +14,24 @@ use tokio::time::Instant;
 /// The default of a group.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// An operator that just started reads and connects; so long until it counts as steady.
-const SETTLES: Duration = Duration::from_secs(20);
+/// A steady state is watched for so long, unless it is said: several rounds of everything that recurs within ten seconds.
+pub(crate) const WINDOW: Duration = Duration::from_secs(40);
 
-/// A steady state is watched for so long: several rounds of everything that recurs within ten seconds.
-const WINDOW: Duration = Duration::from_secs(40);
+/// How long everything is watched. Figures need the whole of it; whether the harness works is seen in less.
+#[derive(Clone, Copy)]
+pub(crate) struct Windows {
+    steady: Duration,
+    /// An operator that just started reads and connects; so long until it counts as steady.
+    settles: Duration,
+    /// A site that hangs: its debounce is over in half of the whole window, and the failing polls go on.
+    hung: Duration,
+}
 
-/// A hung site is watched for so long: its debounce is over, and the failing polls go on.
-const HANGS: Duration = Duration::from_secs(20);
+impl Windows {
+    pub(crate) fn of(steady: Duration) -> Self {
+        Self { steady, settles: steady / 2, hung: steady / 2 }
+    }
+}
 
 /// All groups have moved by then, or not at all.
 const MOVES: Duration = Duration::from_secs(90);
@@ -95,7 +105,7 @@ impl Used {
 }
 
 /// Starts the operator anew, lets it settle, and watches.
-pub(crate) async fn steady(stage: &mut Stage) -> Result<Steady> {
+pub(crate) async fn steady(stage: &mut Stage, windows: Windows) -> Result<Steady> {
     let load = process::load();
     let began = stage.start_operator()?;
     let polled = stage.seen.until(RECOVERS, || stage.crowd.polls.first().is_some()).await;
@@ -104,11 +114,11 @@ pub(crate) async fn steady(stage: &mut Stage) -> Result<Steady> {
     stage.crowd.polls.open(stage.groups() * SITES.len());
     stage.all_ready(RECOVERS, |_| {}).await?;
     let all_ready = began.elapsed();
-    pass(SETTLES.saturating_sub(all_ready)).await;
+    pass(windows.settles.saturating_sub(all_ready)).await;
     let requests = stage.requests().await?;
     let before = Used::now(stage)?;
     stage.crowd.polls.open(stage.groups() * SITES.len());
-    pass(WINDOW).await;
+    pass(windows.steady).await;
     let lateness = stage.crowd.polls.close(PERIOD, |_| true);
     let now = Used::now(stage)?;
     let (operator, crowd) =
@@ -164,14 +174,14 @@ pub(crate) async fn lose_primaries(stage: &Stage, most: usize) -> Result<Lost> {
 }
 
 /// A replica of the first group stands still; how late are the others polled?
-pub(crate) async fn hang_one(stage: &Stage) -> Result<Hung> {
+pub(crate) async fn hang_one(stage: &Stage, windows: Windows) -> Result<Hung> {
     let load = process::load();
-    pass(SETTLES / 2).await;
+    pass(windows.settles / 2).await;
     let writer = stage.crowd.writer(0).map_or(0, |(site, _)| site);
     let place = Place { group: 0, site: (writer + 1) % SITES.len() };
     stage.crowd.befall(place, Fault::Hung);
     stage.crowd.polls.open(stage.groups() * SITES.len());
-    pass(HANGS).await;
+    pass(windows.hung).await;
     let lateness = stage.crowd.polls.close(PERIOD, |site| site >= SITES.len());
     stage.crowd.befall(place, Fault::Back);
     stage.all_ready(RECOVERS, |_| {}).await.context("after a site hung")?;

@@ -69,6 +69,13 @@ impl Page {
         self.remarks.push(format!("**This run was cut short.** {first}"));
     }
 
+    /// Not for as long as the text says.
+    pub(crate) fn watched_for(&mut self, window: Duration) {
+        let seconds = window.as_secs();
+        self.remarks
+            .push(format!("**Watched for {seconds} s at a time**: the harness works or not; figures need longer."));
+    }
+
     /// Statements that the doubles did not know.
     pub(crate) fn unknown(&mut self, unknown: &BTreeMap<String, u64>) {
         let one = |(what, count): (&String, &u64)| {
