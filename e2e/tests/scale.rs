@@ -2,8 +2,6 @@
 //!
 //! What is counted is asserted, and nothing that is timed: how fast it was is that benchmark's business.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests: what goes wrong ends the test, and says so")]
-
 use std::process::Command;
 use std::time::Duration;
 

@@ -29,12 +29,7 @@ async fn dismissals(operator: &Operator) -> u64 {
 
 /// Looks until the group could not be let go so often.
 async fn until_refused(operator: &Operator, times: u64) {
-    let seen = async {
-        while dismissals(operator).await < times {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(LIMIT, seen).await.expect("refused in time");
+    again_until("refused often", async || (dismissals(operator).await >= times).then_some(())).await;
 }
 
 /// Kinds of which the operator makes objects.

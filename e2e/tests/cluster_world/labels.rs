@@ -65,17 +65,11 @@ async fn a_label_that_is_denied_holds_up_no_other_and_primary_is_never_put_besid
     };
     // Until the list of pods is whole, and then again and again, as the brain does: nobody tells of a right that was given.
     let show = async |as_seen: fn(&[(String, String)]) -> bool| {
-        let shown = async {
-            loop {
-                if let Ok(shown) = world.show(&group, &object, &wish).await
-                    && as_seen(&carried(namespace, &PODS))
-                {
-                    return shown.labels;
-                }
-                tokio::time::sleep(LOOK_EVERY).await;
-            }
-        };
-        tokio::time::timeout(LIMIT, shown).await.expect("seen in time")
+        again_until("labels as they should be", async || {
+            let shown = world.show(&group, &object, &wish).await.ok()?;
+            as_seen(&carried(namespace, &PODS)).then_some(shown.labels)
+        })
+        .await
     };
     let row = |role: &str, healthy: &str| (role.to_owned(), healthy.to_owned());
     let well = |all: &[(String, String)]| all[2].1 == "yes";

@@ -273,13 +273,27 @@ pub(crate) async fn eventually<T: Send + 'static>(what: &str, ask: impl FnMut() 
     seen.unwrap_or_else(|| panic!("never: {what}"))
 }
 
+/// The same for a question that does not block.
+pub(crate) async fn again_until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let mut beats = tokio::time::interval(LOOK_EVERY);
+    let seen = async {
+        loop {
+            beats.tick().await;
+            if let Some(found) = ask().await {
+                return found;
+            }
+        }
+    };
+    timeout(LIMIT, seen).await.unwrap_or_else(|_| panic!("never: {what}"))
+}
+
 /// The same on a thread that may be blocked.
 pub(crate) fn in_time<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
     wait::until_every(LIMIT, LOOK_EVERY, ask).unwrap_or_else(|| panic!("never: {what}"))
 }
 
 /// `kubectl` is a process each time.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(200);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(crate) fn group(namespace: &str, name: &str) -> Option<Value> {
     let words = ["get", "mfg", "-n", namespace, name, "-o", "json"];

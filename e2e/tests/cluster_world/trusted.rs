@@ -153,12 +153,7 @@ async fn polls(operator: &Operator) -> (u64, u64) {
 /// Waits for more answers than failures are needed to call a site unreachable.
 async fn answered_often(operator: &Operator) {
     let before = polls(operator).await.0;
-    let seen = async {
-        while polls(operator).await.0 < before + 5 {
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-    };
-    tokio::time::timeout(LIMIT, seen).await.expect("answered in time");
+    again_until("answered often", async || (polls(operator).await.0 >= before + 5).then_some(())).await;
 }
 
 fn state(object: &Value, site: &str) -> String {
