@@ -1,6 +1,6 @@
 //! Who may speak to the API server next.
 //!
-//! In: requests of three ranks. Out: a turn for each, the highest rank first. Must not: let those of a low rank be so many
+//! In: requests of four ranks. Out: a turn for each, the highest rank first. Must not: let those of a low rank be so many
 //! that a higher one finds no room, give a turn to somebody who waits no longer, or hold up for ever: who waits has a bound
 //! of its own.
 //!
@@ -14,19 +14,23 @@ use tokio::sync::oneshot;
 /// How much depends on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rank {
-    /// What a move may not go on without: records.
+    /// What a move may not begin without: the record.
     Records,
+    /// Its second copy, and what is kept beside it.
+    Copies,
     /// What a move leaves to be done, or asks for: labels, proofs.
     Moves,
     /// Everything else.
     Others,
 }
 
+const RANKS: usize = 4;
+
 /// Requests at a time. An API server takes some hundred at once, and is not this operator's alone.
 const MOST: usize = 48;
 
 /// Of these, at most so many of each rank: when somebody's webhook holds up labels, records find room.
-const MOST_OF: [usize; 3] = [MOST, 24, 16];
+const MOST_OF: [usize; RANKS] = [MOST, 40, 24, 16];
 
 /// See above.
 #[derive(Clone, Default)]
@@ -35,8 +39,8 @@ pub(crate) struct Turns(Arc<Mutex<Queue>>);
 #[derive(Default)]
 struct Queue {
     /// Under way, of each rank.
-    taken: [usize; 3],
-    waiting: [VecDeque<oneshot::Sender<Turn>>; 3],
+    taken: [usize; RANKS],
+    waiting: [VecDeque<oneshot::Sender<Turn>>; RANKS],
 }
 
 /// A request may be under way for as long as this is kept.
@@ -95,7 +99,7 @@ impl Queue {
 
     /// The next one who waits and may go; its turn is counted already.
     fn pop(&mut self) -> Option<(Rank, oneshot::Sender<Turn>)> {
-        for rank in [Rank::Records, Rank::Moves, Rank::Others] {
+        for rank in [Rank::Records, Rank::Copies, Rank::Moves, Rank::Others] {
             if self.has_room(rank)
                 && let Some(tell) = self.waiting[rank as usize].pop_front()
             {
@@ -145,13 +149,18 @@ mod tests {
         let turns = Turns::default();
         let mut all = take(&turns, Rank::Records, MOST);
         let (mut other, mut label) = (ask(&turns, Rank::Others), ask(&turns, Rank::Moves));
+        let mut copy = ask(&turns, Rank::Copies);
         let (mut record, mut later) = (ask(&turns, Rank::Records), ask(&turns, Rank::Records));
         drop(all.pop());
         let first = served(&mut record).expect("a record comes first");
         assert!(served(&mut later).is_none() && served(&mut label).is_none());
         drop(first);
         let second = served(&mut later).expect("in order");
+        assert!(served(&mut copy).is_none() && served(&mut label).is_none());
         drop(second);
+        let copy = served(&mut copy).expect("then copies");
+        assert!(served(&mut label).is_none());
+        drop(copy);
         let third = served(&mut label).expect("then labels");
         assert!(served(&mut other).is_none());
         drop(third);
@@ -161,8 +170,8 @@ mod tests {
     #[test]
     fn low_ranks_leave_room_for_records() {
         let turns = Turns::default();
-        let labels = take(&turns, Rank::Moves, MOST_OF[1]);
-        let others = take(&turns, Rank::Others, MOST_OF[2]);
+        let labels = take(&turns, Rank::Moves, MOST_OF[Rank::Moves as usize]);
+        let others = take(&turns, Rank::Others, MOST_OF[Rank::Others as usize]);
         let mut label = ask(&turns, Rank::Moves);
         let _other = ask(&turns, Rank::Others);
         let records = take(&turns, Rank::Records, MOST - labels.len() - others.len());
@@ -187,7 +196,7 @@ mod tests {
         drop(told_and_gone);
         let turn = served(&mut patient).expect("its turn");
         drop((turn, all));
-        assert_eq!(turns.queue().taken, [0; 3]);
+        assert_eq!(turns.queue().taken, [0; RANKS]);
         assert_eq!(take(&turns, Rank::Records, MOST).len(), MOST, "nothing was lost");
     }
 }

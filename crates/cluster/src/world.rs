@@ -48,6 +48,8 @@ pub struct ClusterWorld {
     lease: Rest,
     /// For what moves rest on: nothing else is in their way.
     records: Rest,
+    /// For the second copy of a record, and what is kept beside it.
+    copies: Rest,
     /// For what moves ask for and leave behind: proofs, labels.
     moves: Rest,
     rest: Rest,
@@ -68,6 +70,7 @@ impl ClusterWorld {
         Self {
             lease: Rest::at_once(client.clone()),
             records: in_turn(Rank::Records),
+            copies: in_turn(Rank::Copies),
             moves: in_turn(Rank::Moves),
             rest: in_turn(Rank::Others),
             watches,
@@ -157,7 +160,7 @@ impl World for ClusterWorld {
     }
 
     async fn save_status(&self, group: &GroupId, version: &Version, status: &Value) -> Result<Version, Refused> {
-        group::save_status(&self.records, group, version, status).await
+        group::save_status(&self.copies, group, version, status).await
     }
 
     async fn show_status(&self, group: &GroupId, version: &Version, status: &Value) -> Result<Version, Refused> {
