@@ -124,7 +124,7 @@ pub async fn prepare(options: Options, ears: Arc<dyn Ears>) -> Result<(Arc<Clust
     };
     let house = House { own_image: options.image, operator_address, cluster_domain: options.domain };
     let places = Places { namespace, pod, watched: options.watched, house, aux_port };
-    let world = Arc::new(ClusterWorld::new(client, places));
+    let world = Arc::new(ClusterWorld::new(&client, places));
     Ok((world, settings, Listeners { aux, metrics: Some(metrics), probes: Some(probes) }))
 }
 

@@ -63,8 +63,8 @@ pub struct ClusterWorld {
 
 impl ClusterWorld {
     /// The world behind that client. Needs a running tokio; watches begin at once.
-    pub fn new(client: Client, places: Places) -> Self {
-        let watches = Watches::begin(&client, &places.watched);
+    pub fn new(client: &Client, places: Places) -> Self {
+        let watches = Watches::begin(client, &places.watched);
         let turns = Turns::default();
         let in_turn = |rank| Rest::in_turn(client.clone(), &turns, rank);
         Self {

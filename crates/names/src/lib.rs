@@ -125,7 +125,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_is_looked_up_and_remembered() {
-        let names = names(Duration::from_secs(60));
+        let names = names(Duration::from_mins(1));
         let found = names.addresses("localhost").await.expect("every host knows it");
         assert!(found.iter().all(|address| address.ip().is_loopback()), "{found:?}");
         assert!(matches!(names.ask("localhost"), Ok(Asked::Fresh(again)) if again == found));
@@ -140,7 +140,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_name_has_no_address_and_names_are_bounded() {
-        let names = names(Duration::from_secs(60));
+        let names = names(Duration::from_mins(1));
         assert!(names.addresses("no such name").await.is_err());
         for number in 0..20 {
             let _ = names.ask(&format!("name-{number}.invalid"));

@@ -54,7 +54,7 @@ async fn a_label_that_is_denied_holds_up_no_other_and_primary_is_never_put_besid
     order(&["label", "pod", "-n", namespace, "old", "--overwrite", &format!("{}=primary", keys::LABEL_ROLE)]);
     may_change(namespace, &["well", "next"]);
     let client = kube::Client::try_from(config_of(&install(namespace, &[])).await).unwrap();
-    let world = ClusterWorld::new(client, places(namespace));
+    let world = ClusterWorld::new(&client, places(namespace));
     let [iad, pdx] = sites();
     let object = wanted(&world, &group).await;
     let uid = get("pod", namespace, "next")["metadata"]["uid"].as_str().unwrap().to_owned();

@@ -147,7 +147,7 @@ fn certificates() -> String {
 async fn world(install: &Install, notes: &Notes) -> ClusterWorld {
     let client = ClientBuilder::try_from(config_of(install).await).unwrap().with_layer(notes).build();
     let places = Places { watched: install.watch_namespaces.clone(), ..places(&install.namespace) };
-    ClusterWorld::new(client, places)
+    ClusterWorld::new(&client, places)
 }
 
 /// What a person and the kubelets do: the group's Secret and TLS, nodes, pods.

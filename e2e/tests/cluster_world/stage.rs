@@ -98,7 +98,7 @@ pub(crate) async fn stage(namespace: &str) -> (ClusterWorld, GroupId) {
         "metadata": {"name": "orders", "namespace": namespace},
         "spec": {"secretName": "creds", "dns": {"hostname": "db.example.org"}, "sites": [site("iad"), site("pdx")]}});
     apply(server(), &group.to_string());
-    let world = ClusterWorld::new(server().client().await.unwrap(), places(namespace));
+    let world = ClusterWorld::new(&server().client().await.unwrap(), places(namespace));
     (world, GroupId::new(namespace, "orders"))
 }
 
@@ -247,7 +247,7 @@ impl Operator {
 
     /// With other servers than those at the names of the group's Services.
     pub(crate) async fn towards<S: Servers>(servers: S, client: kube::Client, places: Places) -> Self {
-        let world = Arc::new(ClusterWorld::new(client, places));
+        let world = Arc::new(ClusterWorld::new(&client, places));
         let ears = Arc::new(Teller::new(OperatorMetrics::new("0.0.0")));
         let settings = Settings { ears, ..Settings::new("operator-a_1") };
         let aux = TcpListener::bind("127.0.0.1:0").await.unwrap();

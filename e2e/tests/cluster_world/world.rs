@@ -395,7 +395,7 @@ async fn what_is_denied_is_told_and_changes_nothing() {
     let (world, group) = stage("denied").await;
     let mut config = server().client_config().await.unwrap();
     config.auth_info.impersonate = Some("nobody".to_owned());
-    let nobody = ClusterWorld::new(kube::Client::try_from(config).unwrap(), places("denied"));
+    let nobody = ClusterWorld::new(&kube::Client::try_from(config).unwrap(), places("denied"));
     let now = version(&world, &group).await;
     let denied = nobody.save_status(&group, &now, &json!({"activeSite": "iad"})).await;
     assert!(matches!(denied, Err(Refused::Denied { .. })), "{denied:?}");
