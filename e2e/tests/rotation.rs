@@ -194,8 +194,7 @@ fn start() -> (Stage, Playground) {
     let scratch = Scratch::new("rotation").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let stage = Stage { scratch, runtime };
-    let words: Vec<OsString> =
-        ["--sites", "iad,pdx,fra", "--profile", "fast", "--no-load"].into_iter().map(OsString::from).collect();
+    let words: Vec<OsString> = ["--sites", "iad,pdx,fra", "--no-load"].into_iter().map(OsString::from).collect();
     let mut playground = Playground::start(stage.scratch.path(), &stage.dir(), &words);
     let ready = wait::until(LIMIT, || {
         assert!(playground.status().is_none(), "{}", playground.told());

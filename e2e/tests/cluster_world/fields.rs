@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use bloodraven_api::keys;
 use bloodraven_brain::group::accounts::AccountRole;
 use bloodraven_operator::world::{Look, Secrets, World};
 use serde_json::{Value, json};
@@ -121,7 +122,11 @@ async fn a_volume_grows_and_keeps_what_else_it_is() {
     })
     .await;
     let after = get("pvc", namespace, name);
-    assert_eq!(after["metadata"]["annotations"], before["metadata"]["annotations"], "its server id and its maker stay");
+    for key in [keys::SERVER_ID, keys::GROUP_UID] {
+        let of = |claim: &Value| claim["metadata"]["annotations"][key].clone();
+        assert!(of(&before).is_string(), "{before}");
+        assert_eq!(of(&after), of(&before), "{key} stays");
+    }
     assert_eq!(after["spec"]["volumeName"], "v1");
     let shrink = json!([{"op": "replace", "path": "/spec/sites/0/storage/size", "value": "1Gi"}]).to_string();
     let words = ["patch", "mfg", "-n", namespace, "orders", "--type=json", "-p", &shrink];
