@@ -39,6 +39,7 @@ const TABLE: &[Rule] = &[
     },
     Rule { name: "bloodraven-keeper", may_use: &[], never: &["tokio", "hyper", "rand", "serde", "libc"] },
     Rule { name: "bloodraven-mysql", may_use: &["bloodraven-gtid"], never: &["kube-client", "axum"] },
+    Rule { name: "bloodraven-names", may_use: &[], never: &["kube-client", "mysql_async"] },
     Rule { name: "bloodraven-telemetry", may_use: &[], never: &["kube-client", "mysql_async"] },
     Rule {
         name: "bloodraven-sidecar",
@@ -47,6 +48,7 @@ const TABLE: &[Rule] = &[
             "bloodraven-gtid",
             "bloodraven-keeper",
             "bloodraven-mysql",
+            "bloodraven-names",
             "bloodraven-telemetry",
             "bloodraven-wire",
         ],
@@ -60,6 +62,7 @@ const TABLE: &[Rule] = &[
             "bloodraven-brain",
             "bloodraven-gtid",
             "bloodraven-mysql",
+            "bloodraven-names",
             "bloodraven-telemetry",
             "bloodraven-wire",
         ],
