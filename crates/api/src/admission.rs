@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::rules::{self, Rule};
-use crate::schema::{Strangers, apply_defaults, check_structure, definition, places};
+use crate::schema::{Strangers, apply_defaults, bare_schema, check_structure, definition, places};
 use crate::{MysqlBackup, MysqlBackupVerification, MysqlFailoverGroup};
 
 /// Why an object is not acceptable.
@@ -26,11 +26,13 @@ pub struct Violation {
     pub message: String,
 }
 
-/// What is known about a kind at admission: its CRD, its schema, its rules.
+/// What is known about a kind at admission: its schema, its rules.
 pub struct Definition {
-    crd: Value,
     schema: Value,
     rules: Vec<Rule>,
+    longest_name: u64,
+    /// The CRD is large, and a process that checks objects has no use for it: it is made when it is asked for.
+    crd: fn(u64, &[Rule]) -> Option<Value>,
 }
 
 /// A kind with a schema and rules.
@@ -76,11 +78,11 @@ pub fn validate_at(group: &MysqlFailoverGroup, now: Timestamp) -> Vec<Violation>
 
 impl Definition {
     /// The CRD with everything in place.
-    pub fn crd(&self) -> &Value {
-        &self.crd
+    pub fn crd(&self) -> Value {
+        (self.crd)(self.longest_name, &self.rules).unwrap_or_default()
     }
 
-    /// The structural schema.
+    /// The structural schema, without descriptions.
     pub fn schema(&self) -> &Value {
         &self.schema
     }
@@ -92,8 +94,8 @@ impl Definition {
 
     fn of<K: CustomResourceExt>(longest_name: u64, rules: Vec<Rule>) -> Self {
         // `None` only if a rule names a path that the schema lacks; the tests of `crd` catch that.
-        let (crd, schema) = definition::<K>(longest_name, &rules).unwrap_or_default();
-        Self { crd, schema, rules }
+        let schema = definition::<K>(longest_name, &rules).and_then(bare_schema).unwrap_or_default();
+        Self { schema, rules, longest_name, crd: definition::<K> }
     }
 }
 

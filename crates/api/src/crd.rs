@@ -16,20 +16,21 @@ pub const HEADER: &str = "# Generated from crates/api; do not edit. `cargo xtask
 
 /// Every CRD with the name of the file that it is stored in.
 pub fn each() -> Vec<(String, String)> {
-    definitions().map(|definition| (file_name(definition), format!("{HEADER}{}", yaml(definition.crd())))).into()
+    let file = |crd: Value| (file_name(&crd), format!("{HEADER}{}", yaml(&crd)));
+    definitions().map(|definition| file(definition.crd())).into()
 }
 
 /// Every CRD, as one stream of documents.
 pub fn all_yaml() -> String {
-    definitions().map(|definition| yaml(definition.crd())).join("---\n")
+    definitions().map(|definition| yaml(&definition.crd())).join("---\n")
 }
 
 fn definitions() -> [&'static Definition; 3] {
     [MysqlFailoverGroup::definition(), MysqlBackup::definition(), MysqlBackupVerification::definition()]
 }
 
-fn file_name(definition: &Definition) -> String {
-    let name = definition.crd().pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+fn file_name(crd: &Value) -> String {
+    let name = crd.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     format!("{name}.yaml")
 }
 

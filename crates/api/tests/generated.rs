@@ -40,7 +40,7 @@ fn the_text_says_what_the_definition_says() {
     {
         assert_eq!(file, format!("{plural}.shipstream.io.yaml"));
         let read: Value = serde_saphyr::from_str(&text).expect("YAML");
-        assert_eq!(&read, definition.crd(), "{file}");
+        assert_eq!(read, definition.crd(), "{file}");
         assert_eq!(document, read, "{file}");
         assert!(definition.crd().to_string().len() < ANNOTATIONS_LIMIT, "{file} is too large for kubectl apply");
     }
@@ -53,7 +53,8 @@ fn every_field_of_ours_is_described() {
         [MysqlFailoverGroup::definition(), MysqlBackup::definition(), MysqlBackupVerification::definition()]
     {
         let mut missing = Vec::new();
-        undescribed(definition.schema(), "", &mut missing);
+        let crd = definition.crd();
+        undescribed(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"], "", &mut missing);
         assert!(missing.is_empty(), "{missing:?}");
     }
 }

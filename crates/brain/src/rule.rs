@@ -59,6 +59,7 @@ rules! {
     EpochPerChange: 2, Plain, "every change of seat, voters, settings, or phase to Revoking is a new epoch";
     HigherCopyWins: 2, Plain, "of two stored copies of the record the one of the higher epoch is the record";
     CopiesAreJoined: 2, Plain, "of two copies of one epoch nothing that either knows of sets and ends is lost";
+    CopiesAgree: 2, Plain, "two copies of one epoch that differ in what an epoch settles are corrupt: neither is acted on";
     HolderStays: 2, TwoWriters, "the holder stays through Revoking";
     HolderNeedsRelease: 2, TwoWriters, "the holder is replaced by another instance only by a grant with proof";
     GrantInItsRun: 2, TwoWriters, "authority is given only out of the run of Revoking that the release was found in";

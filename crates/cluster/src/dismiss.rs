@@ -6,12 +6,12 @@
 
 use crate::pods;
 use crate::rest::{Fault, Rest};
+use crate::seen::SeenPod;
 use crate::watches::Watches;
 use bloodraven_api::group::VolumeRetention;
 use bloodraven_api::keys::{FINALIZER_GROUP, FINALIZER_INSTANCE, LABEL_FAILOVER_GROUP};
 use bloodraven_blueprint::objects::{NodeTaint, untaint};
 use bloodraven_operator::world::{GroupId, Refused, Undismissed};
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 pub(crate) async fn dismiss(
@@ -52,8 +52,8 @@ pub(crate) async fn set_taints(rest: &Rest, change: &NodeTaint) -> Result<(), St
     set.map(drop).map_err(|fault| format!("node {node}: {fault}"))
 }
 
-fn holds(pod: &Pod) -> bool {
-    pod.metadata.finalizers.iter().flatten().any(|it| it == FINALIZER_INSTANCE)
+fn holds(pod: &SeenPod) -> bool {
+    pod.meta.is_held_by(FINALIZER_INSTANCE)
 }
 
 /// Takes our finalizer off the group.
@@ -99,16 +99,11 @@ async fn keep_volumes(rest: &Rest, group: &GroupId, uid: &Value) -> Result<(), R
 
 /// Pods that are being deleted and whose group is gone.
 pub(crate) async fn release_orphans(rest: &Rest, watches: &Watches) -> Result<(), Refused> {
-    let (Some(pods), Some(groups)) = (watches.pods.all(), watches.groups.all()) else { return Ok(()) };
-    for pod in pods {
-        let group = pod.metadata.labels.as_ref().and_then(|labels| labels.get(LABEL_FAILOVER_GROUP));
-        let is_of = |metadata: &Value| {
-            let same = |key: &str, text: Option<&String>| metadata[key].as_str() == text.map(String::as_str);
-            same("namespace", pod.metadata.namespace.as_ref()) && same("name", group)
-        };
-        let has_group = || groups.iter().any(|object| is_of(&object["metadata"]));
-        if pod.metadata.deletion_timestamp.is_some() && holds(&pod) && !has_group() {
-            pods::release(rest, &pod).await?;
+    let Some(pods) = watches.pods.all().filter(|_| watches.groups.is_whole()) else { return Ok(()) };
+    for pod in pods.iter().filter(|pod| pod.meta.deleting && holds(pod)) {
+        let group = pod.meta.label(LABEL_FAILOVER_GROUP).map(|name| GroupId::new(&pod.meta.namespace, name));
+        if group.is_none_or(|group| watches.groups.one(&group, &group.name).is_none()) {
+            pods::release(rest, pod).await?;
         }
     }
     Ok(())

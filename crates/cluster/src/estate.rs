@@ -4,6 +4,7 @@
 //! not: conclude. Whether a pod has ended is the brain's question; here stands only what its object says.
 
 use crate::rest::Rest;
+use crate::seen::{SeenClaim, SeenDeployment, SeenPod};
 use crate::watches::Watches;
 use bloodraven_api::keys::{Application, FINALIZER_INSTANCE, GROUP_UID, LABEL_NAME, LABEL_SITE, SPEC_HASH};
 use bloodraven_api::names;
@@ -11,13 +12,8 @@ use bloodraven_brain::group::input::{Estate, PodFacts, Rollout};
 use bloodraven_brain::name::Site;
 use bloodraven_operator::world::{GroupId, Unavailable};
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, PersistentVolumeClaim, Pod, PodStatus};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// What the garbage collector of pods writes into the status of those whose node is gone: nobody saw their containers end.
-const COLLECTED: &str = "DeletionByPodGC";
 
 /// What each site's pods should be (their spec's hash); a site that is not named: not known yet.
 pub(crate) type Wanted = BTreeMap<Site, String>;
@@ -35,18 +31,19 @@ pub(crate) async fn read(
     let pods = watches.pods.of(group).ok_or_else(|| unseen("pods"))?;
     let claims = watches.claims.of(group).ok_or_else(|| unseen("volume claims"))?;
     let deployments = watches.deployments.of(group).ok_or_else(|| unseen("deployments"))?;
-    let pods: Vec<(Site, Arc<Pod>)> = pods.into_iter().filter_map(|pod| Some((site_of(&pod, sites)?, pod))).collect();
+    let pods: Vec<(Site, Arc<SeenPod>)> =
+        pods.into_iter().filter_map(|pod| Some((site_of(&pod, sites)?, pod))).collect();
     let mut facts = Vec::new();
     for (site, pod) in &pods {
         facts.push(PodFacts { node_vouches: node_vouches(rest, pod).await, ..pod_facts(site, pod) });
     }
     let own = |site: &&Site| is_own(claim_of(&claims, group, site), uid);
     let rollout = |site: &Site| {
-        let live =
-            pods.iter().find(|(of, pod)| of == site && pod.metadata.deletion_timestamp.is_none() && !finished(pod));
-        let deployment =
-            deployments.iter().find(|it| it.metadata.name.as_deref() == Some(&names::site(&group.name, site.as_str())));
-        let state = rollout(wanted.get(site), deployment.map(|it| &**it), live.map(|(_, pod)| &**pod));
+        let live = pods.iter().find(|(of, pod)| of == site && !pod.meta.deleting && !pod.finished);
+        let name = names::site(&group.name, site.as_str());
+        let deployment = deployments.iter().find(|it| *it.meta.name == *name);
+        let state =
+            rollout(wanted.get(site).map(String::as_str), deployment.map(|it| &**it), live.map(|(_, pod)| &**pod));
         (site.clone(), state)
     };
     Ok(Estate {
@@ -57,73 +54,34 @@ pub(crate) async fn read(
 }
 
 /// The site of a MySQL pod, if it is one of these.
-pub(crate) fn site_of(pod: &Pod, sites: &[Site]) -> Option<Site> {
-    let labels = pod.metadata.labels.as_ref()?;
-    if labels.get(LABEL_NAME).map(String::as_str) != Some(Application::Mysql.as_str()) {
+pub(crate) fn site_of(pod: &SeenPod, sites: &[Site]) -> Option<Site> {
+    if pod.meta.label(LABEL_NAME) != Some(Application::Mysql.as_str()) {
         return None;
     }
-    let name = labels.get(LABEL_SITE)?;
+    let name = pod.meta.label(LABEL_SITE)?;
     sites.iter().find(|site| site.as_str() == name).cloned()
 }
 
 /// What the pod's object says; of its node nothing yet.
-fn pod_facts(site: &Site, pod: &Pod) -> PodFacts {
-    let status = pod.status.as_ref();
-    let collected = status
-        .and_then(|status| status.conditions.as_ref())
-        .is_some_and(|conditions| conditions.iter().any(|condition| condition.reason.as_deref() == Some(COLLECTED)));
-    let finalizers = pod.metadata.finalizers.iter().flatten();
+fn pod_facts(site: &Site, pod: &SeenPod) -> PodFacts {
     PodFacts {
         site: site.clone(),
-        uid: pod.metadata.uid.as_deref().unwrap_or_default().into(),
-        started: started(status),
-        all_terminated: ends(pod).is_some(),
-        deleting: pod.metadata.deletion_timestamp.is_some(),
-        finished: finished(pod),
-        collected,
+        uid: pod.meta.uid.as_deref().unwrap_or_default().into(),
+        started: pod.started,
+        all_terminated: pod.ends.is_some(),
+        deleting: pod.meta.deleting,
+        finished: pod.finished,
+        collected: pod.collected,
         node_vouches: false,
-        finalizer: finalizers.into_iter().any(|finalizer| finalizer == FINALIZER_INSTANCE),
+        finalizer: pod.meta.is_held_by(FINALIZER_INSTANCE),
     }
-}
-
-/// Some container of it ever ran. A phase beyond Pending says so even if no container is listed.
-fn started(status: Option<&PodStatus>) -> bool {
-    let Some(status) = status else { return false };
-    let beyond = status.phase.as_deref().is_some_and(|phase| phase != "Pending");
-    let ran = |state: &Option<ContainerState>| {
-        state.as_ref().is_some_and(|state| state.running.is_some() || state.terminated.is_some())
-    };
-    beyond || statuses(status).any(|it| it.restart_count > 0 || ran(&it.state) || ran(&it.last_state))
-}
-
-fn finished(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Failed" | "Succeeded"))
-}
-
-fn statuses(status: &PodStatus) -> impl Iterator<Item = &ContainerStatus> {
-    status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten())
-}
-
-/// When the last container ended, by its node's clock; none: some container has not ended, or nobody says when it did.
-fn ends(pod: &Pod) -> Option<Timestamp> {
-    let (spec, status) = (pod.spec.as_ref()?, pod.status.as_ref()?);
-    let containers = spec.init_containers.iter().flatten().chain(&spec.containers);
-    let mut last = None;
-    for container in containers {
-        let state = statuses(status).find(|it| it.name == container.name)?.state.as_ref()?;
-        let ended = state.terminated.as_ref()?.finished_at.as_ref()?.0;
-        last = last.max(Some(ended));
-    }
-    last
 }
 
 /// Whether the kubelet that reported the end of every container was alive afterwards: its Lease was renewed later, by the
 /// same clock. Whoever cannot be asked does not vouch.
-async fn node_vouches(rest: &Rest, pod: &Pod) -> bool {
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-    let (Some(ended), Some(node)) = (ends(pod), node) else { return false };
-    if pod.metadata.deletion_timestamp.is_none() && !finished(pod) {
+async fn node_vouches(rest: &Rest, pod: &SeenPod) -> bool {
+    let (Some(ended), Some(node)) = (pod.ends, &pod.node) else { return false };
+    if !pod.meta.deleting && !pod.finished {
         return false;
     }
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}");
@@ -139,41 +97,34 @@ fn vouches(renewed: Timestamp, ended: Timestamp) -> bool {
     renewed.as_second() > ended.as_second()
 }
 
-fn claim_of<'a>(
-    claims: &'a [Arc<PersistentVolumeClaim>],
-    group: &GroupId,
-    site: &Site,
-) -> Option<&'a PersistentVolumeClaim> {
+fn claim_of<'a>(claims: &'a [Arc<SeenClaim>], group: &GroupId, site: &Site) -> Option<&'a SeenClaim> {
     let name = names::site_data(&group.name, site.as_str());
-    claims.iter().find(|claim| claim.metadata.name.as_deref() == Some(&name)).map(|claim| &**claim)
+    claims.iter().find(|claim| *claim.meta.name == *name).map(|claim| &**claim)
 }
 
 /// Made by this very group object, or not made yet.
-fn is_own(claim: Option<&PersistentVolumeClaim>, uid: &str) -> bool {
-    let Some(claim) = claim else { return true };
-    let by = claim.metadata.annotations.as_ref().and_then(|all| all.get(GROUP_UID));
-    by.is_some_and(|by| by == uid)
+fn is_own(claim: Option<&SeenClaim>, uid: &str) -> bool {
+    claim.is_none_or(|claim| claim.meta.annotation(GROUP_UID) == Some(uid))
 }
 
 /// How far a site's pod is what the spec wants.
-fn rollout(wanted: Option<&String>, deployment: Option<&Deployment>, live: Option<&Pod>) -> Rollout {
-    let of_template = deployment.and_then(|it| it.metadata.annotations.as_ref()).and_then(|all| all.get(SPEC_HASH));
-    let of_pod = live.and_then(|pod| pod.metadata.annotations.as_ref()).and_then(|all| all.get(SPEC_HASH));
-    let drifted = |hash: Option<&String>| wanted.is_some() && hash.is_some() && hash != wanted;
+fn rollout(wanted: Option<&str>, deployment: Option<&SeenDeployment>, live: Option<&SeenPod>) -> Rollout {
+    let of_template = deployment.and_then(|it| it.meta.annotation(SPEC_HASH));
+    let of_pod = live.and_then(|pod| pod.meta.annotation(SPEC_HASH));
+    let drifted = |hash: Option<&str>| wanted.is_some() && hash.is_some() && hash != wanted;
     if drifted(of_template) || drifted(of_pod) {
         return Rollout::Drifted;
     }
-    let conditions = live.and_then(|pod| pod.status.as_ref()).and_then(|status| status.conditions.as_ref());
-    let ready = conditions.is_some_and(|all| all.iter().any(|it| it.type_ == "Ready" && it.status == "True"));
-    if ready { Rollout::Current } else { Rollout::InProgress }
+    if live.is_some_and(|pod| pod.ready) { Rollout::Current } else { Rollout::InProgress }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seen::{self, COLLECTED};
     use serde_json::{Value, json};
 
-    fn pod(change: impl FnOnce(&mut Value)) -> Pod {
+    fn pod(change: impl FnOnce(&mut Value)) -> SeenPod {
         let ended = |name: &str, at: &str| {
             json!({"name": name, "image": "i", "imageID": "", "ready": false,
             "restartCount": 0, "state": {"terminated": {"exitCode": 0, "finishedAt": at}}})
@@ -188,7 +139,7 @@ mod tests {
                 "containerStatuses": [ended("mysql", "2026-01-01T00:00:05Z")]},
         });
         change(&mut pod);
-        serde_json::from_value(pod).expect("a pod")
+        seen::pod(serde_json::from_value(pod).expect("a pod"))
     }
 
     fn facts(change: impl FnOnce(&mut Value)) -> PodFacts {
@@ -237,7 +188,7 @@ mod tests {
     #[test]
     fn a_node_vouches_only_after_the_last_end() {
         let at = |text: &str| text.parse::<Timestamp>().expect("a time");
-        let last = ends(&pod(|_| {})).expect("all ended");
+        let last = pod(|_| {}).ends.expect("all ended");
         assert_eq!(last, at("2026-01-01T00:00:09Z"));
         assert!(vouches(at("2026-01-01T00:00:10Z"), last));
         assert!(!vouches(at("2026-01-01T00:00:09.900000Z"), last), "the end may be later in that second");
@@ -246,8 +197,9 @@ mod tests {
 
     #[test]
     fn a_volume_is_our_own_if_this_very_group_made_it() {
-        let claim = |annotations: Value| -> PersistentVolumeClaim {
-            serde_json::from_value(json!({"metadata": {"name": "c", "annotations": annotations}})).expect("a claim")
+        let claim = |annotations: Value| {
+            let claim = json!({"metadata": {"name": "c", "annotations": annotations}});
+            seen::claim(serde_json::from_value(claim).expect("a claim"))
         };
         assert!(is_own(None, "u"), "not made yet");
         assert!(is_own(Some(&claim(json!({GROUP_UID: "u"}))), "u"));
@@ -257,8 +209,9 @@ mod tests {
 
     #[test]
     fn a_pod_of_another_hash_has_drifted() {
-        let deployment = |hash: &str| -> Deployment {
-            serde_json::from_value(json!({"metadata": {"annotations": {SPEC_HASH: hash}}})).expect("a deployment")
+        let deployment = |hash: &str| {
+            let deployment = json!({"metadata": {"annotations": {SPEC_HASH: hash}}});
+            seen::deployment(serde_json::from_value(deployment).expect("a deployment"))
         };
         let live = |hash: &str, ready: &str| {
             pod(|pod| {
@@ -266,9 +219,8 @@ mod tests {
                 pod["status"]["conditions"] = json!([{"type": "Ready", "status": ready}]);
             })
         };
-        let wanted = "b".to_owned();
         let check =
-            |of_template: &str, pod: Option<Pod>| rollout(Some(&wanted), Some(&deployment(of_template)), pod.as_ref());
+            |of_template: &str, pod: Option<SeenPod>| rollout(Some("b"), Some(&deployment(of_template)), pod.as_ref());
         assert_eq!(check("b", Some(live("b", "True"))), Rollout::Current);
         assert_eq!(check("b", Some(live("b", "False"))), Rollout::InProgress);
         assert_eq!(check("b", Some(live("a", "True"))), Rollout::Drifted);

@@ -10,6 +10,7 @@ use crate::older;
 use crate::prune;
 use crate::rest::{Fault, Rest};
 use crate::secrets;
+use crate::seen::{SeenClaim, SeenDeployment};
 use crate::shelf::Shelf;
 use crate::watches::{Version, Watches};
 use bloodraven_api::keys::{FINALIZER_GROUP, SERVER_ID, SPEC_HASH};
@@ -248,10 +249,10 @@ impl Round<'_> {
             ConfigMap::URL_PATH_SEGMENT => of(&watches.config_maps),
             PodDisruptionBudget::URL_PATH_SEGMENT => of(&watches.budgets),
             Deployment::URL_PATH_SEGMENT => {
-                watches.deployments.one(group, name).and_then(|it| it.metadata.resource_version.clone())
+                watches.deployments.one(group, name).and_then(|it| it.meta.version.as_deref().map(str::to_owned))
             }
             PersistentVolumeClaim::URL_PATH_SEGMENT => {
-                watches.claims.one(group, name).and_then(|it| it.metadata.resource_version.clone())
+                watches.claims.one(group, name).and_then(|it| it.meta.version.as_deref().map(str::to_owned))
             }
             _ => return Sight::Unwatched,
         };
@@ -271,16 +272,18 @@ fn not_yet(spec: &MysqlFailoverGroupSpec) -> Option<&'static str> {
 }
 
 /// A Deployment that is not there, or whose template is the same: anything else is a roll-out.
-fn may_apply(running: &[Arc<Deployment>], wanted: &Deployment) -> bool {
-    let hash = |it: &Deployment| it.metadata.annotations.as_ref().and_then(|all| all.get(SPEC_HASH)).cloned();
-    let present = running.iter().find(|it| it.metadata.name == wanted.metadata.name);
-    present.is_none_or(|present| hash(present) == hash(wanted))
+fn may_apply(running: &[Arc<SeenDeployment>], wanted: &Deployment) -> bool {
+    let present = running.iter().find(|it| wanted.metadata.name.as_deref() == Some(&*it.meta.name));
+    present.is_none_or(|present| present.meta.annotation(SPEC_HASH) == hash(wanted))
+}
+
+fn hash(deployment: &Deployment) -> Option<&str> {
+    deployment.metadata.annotations.as_ref()?.get(SPEC_HASH).map(String::as_str)
 }
 
 fn hashes(plan: &Plan<'_>, deployments: &[Deployment]) -> Wanted {
     let sites = plan.sites().iter().map(|site| Site::new(site.name()));
-    let hash = |it: &Deployment| it.metadata.annotations.as_ref().and_then(|all| all.get(SPEC_HASH)).cloned();
-    sites.zip(deployments).filter_map(|(site, it)| Some((site, hash(it)?))).collect()
+    sites.zip(deployments).filter_map(|(site, it)| Some((site, hash(it)?.to_owned()))).collect()
 }
 
 /// What does not stand in the group's object.
@@ -310,11 +313,11 @@ fn surroundings(
 }
 
 /// The server ids that claims carry.
-fn remembered(group: &GroupId, claims: &[Arc<PersistentVolumeClaim>], sites: &[&str]) -> BTreeMap<String, u32> {
+fn remembered(group: &GroupId, claims: &[Arc<SeenClaim>], sites: &[&str]) -> BTreeMap<String, u32> {
     let id = |site: &str| {
         let name = names::site_data(&group.name, site);
-        let claim = claims.iter().find(|claim| claim.metadata.name.as_deref() == Some(&name))?;
-        claim.metadata.annotations.as_ref()?.get(SERVER_ID)?.parse().ok()
+        let claim = claims.iter().find(|claim| *claim.meta.name == *name)?;
+        claim.meta.annotation(SERVER_ID)?.parse().ok()
     };
     sites.iter().filter_map(|site| Some(((*site).to_owned(), id(site)?))).collect()
 }
@@ -325,11 +328,11 @@ async fn present_claim(
     rest: &Rest,
     group: &GroupId,
     site: &str,
-    watched: &[Arc<PersistentVolumeClaim>],
+    watched: &[Arc<SeenClaim>],
 ) -> Result<Option<PersistentVolumeClaim>, Unfurnished> {
     let name = names::site_data(&group.name, site);
-    if let Some(claim) = watched.iter().find(|claim| claim.metadata.name.as_deref() == Some(&name)) {
-        return Ok(Some(PersistentVolumeClaim::clone(claim)));
+    if let Some(claim) = watched.iter().find(|claim| *claim.meta.name == *name) {
+        return Ok(Some(claim.whole()));
     }
     let what = || format!("PersistentVolumeClaim {name}");
     let path = format!("/api/v1/namespaces/{}/persistentvolumeclaims/{name}", group.namespace);
@@ -343,7 +346,7 @@ async fn hold_group(rest: &Rest, watches: &Watches, group: &GroupId) -> Result<(
     let holds = |object: &Value| {
         object["metadata"]["finalizers"].as_array().is_some_and(|all| all.iter().any(|it| it == FINALIZER_GROUP))
     };
-    if watches.groups.one(group, &group.name).is_some_and(|object| holds(&object)) {
+    if watches.groups.one(group, &group.name).is_some_and(|seen| seen.held) {
         return Ok(());
     }
     let path = crate::group::path(group);

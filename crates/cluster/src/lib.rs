@@ -27,6 +27,7 @@ mod pods;
 mod prune;
 mod rest;
 mod secrets;
+mod seen;
 mod shelf;
 mod taken;
 mod turns;

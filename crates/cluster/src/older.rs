@@ -3,16 +3,13 @@
 //! In: the wanted image, the Deployments as a watch showed them. Out: why it cannot be. Must not: guess at tags that name no
 //! version.
 
-use k8s_openapi::api::apps::v1::Deployment;
+use crate::seen::SeenDeployment;
 use std::sync::Arc;
 
 /// Why that image cannot follow what runs; none: it can, or nobody knows.
-pub(crate) fn than_what_runs(wanted: &str, running: &[Arc<Deployment>]) -> Option<String> {
+pub(crate) fn than_what_runs(wanted: &str, running: &[Arc<SeenDeployment>]) -> Option<String> {
     let asked = version(wanted)?;
-    let images = running.iter().filter_map(|deployment| {
-        let pod = deployment.spec.as_ref()?.template.spec.as_ref()?;
-        pod.containers.iter().find(|container| container.name == "mysql")?.image.as_deref()
-    });
+    let images = running.iter().filter_map(|deployment| deployment.mysql.as_deref());
     let newest = images.filter_map(|image| Some((version(image)?, image))).max()?;
     is_older(&asked, &newest.0).then(|| {
         format!(
@@ -42,13 +39,14 @@ fn is_older(one: &[u32], other: &[u32]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seen;
     use serde_json::json;
 
-    fn running(images: &[&str]) -> Vec<Arc<Deployment>> {
+    fn running(images: &[&str]) -> Vec<Arc<SeenDeployment>> {
         let deployment = |image: &&str| {
             let pod = json!({"containers": [{"name": "other", "image": "x:99.0"}, {"name": "mysql", "image": image}]});
             let all = json!({"spec": {"selector": {}, "template": {"spec": pod}}});
-            Arc::new(serde_json::from_value(all).expect("a Deployment"))
+            Arc::new(seen::deployment(serde_json::from_value(all).expect("a Deployment")))
         };
         images.iter().map(deployment).collect()
     }

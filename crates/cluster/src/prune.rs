@@ -5,20 +5,20 @@
 
 use crate::pods;
 use crate::rest::{Fault, Rest};
+use crate::seen::{Meta, SeenPod};
 use crate::watches::Watches;
 use bloodraven_api::group::VolumeRetention;
 use bloodraven_api::keys::{AUTHORITY, FINALIZER_INSTANCE, LABEL_SITE};
 use bloodraven_api::names;
 use bloodraven_blueprint::objects::{Plan, metadata};
 use bloodraven_operator::world::{GroupId, Refused, Unfurnished};
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 pub(crate) async fn prune(rest: &Rest, watches: &Watches, plan: &Plan<'_>, group: &GroupId) -> Result<(), Unfurnished> {
     let Some(record) = record(watches, group) else { return Ok(()) };
     for deployment in watches.deployments.of(group).unwrap_or_default() {
-        let Some(site) = left(plan, &deployment.metadata) else { continue };
+        let Some(site) = left(plan, &deployment.meta) else { continue };
         if record.is_held_by(site) {
             continue;
         }
@@ -29,18 +29,17 @@ pub(crate) async fn prune(rest: &Rest, watches: &Watches, plan: &Plan<'_>, group
         }
     }
     for pod in watches.pods.of(group).unwrap_or_default() {
-        if left(plan, &pod.metadata).is_some() && may_go(&pod, &record) {
-            let name = pod.metadata.name.clone().unwrap_or_default();
+        if left(plan, &pod.meta).is_some() && may_go(&pod, &record) {
             let released = pods::release(rest, &pod).await;
-            released.map_err(|refused| Unfurnished::Store { what: format!("Pod {name}"), refused })?;
+            released.map_err(|refused| Unfurnished::Store { what: format!("Pod {}", pod.meta.name), refused })?;
         }
     }
     Ok(())
 }
 
 /// The site of an object, if the spec does not have it.
-fn left<'a>(plan: &Plan<'_>, object: &'a ObjectMeta) -> Option<&'a str> {
-    let site = object.labels.as_ref()?.get(LABEL_SITE)?;
+fn left<'a>(plan: &Plan<'_>, object: &'a Meta) -> Option<&'a str> {
+    let site = object.label(LABEL_SITE)?;
     plan.sites().iter().all(|it| it.name() != site).then_some(site)
 }
 
@@ -81,7 +80,7 @@ struct Record {
 
 /// None: the group is not seen.
 fn record(watches: &Watches, group: &GroupId) -> Option<Record> {
-    let object = watches.groups.of(group)?.into_iter().next()?;
+    let object = watches.groups.of(group)?.into_iter().next()?.text.read();
     let annotation = object["metadata"]["annotations"][AUTHORITY].as_str().unwrap_or_default().to_owned();
     Some(Record { status: object["status"]["authority"].clone(), annotation })
 }
@@ -99,10 +98,9 @@ impl Record {
 }
 
 /// On its way out, and of no meaning to anybody.
-fn may_go(pod: &Pod, record: &Record) -> bool {
-    let held = pod.metadata.finalizers.iter().flatten().any(|it| it == FINALIZER_INSTANCE);
-    let uid = pod.metadata.uid.as_deref().unwrap_or_default();
-    held && pod.metadata.deletion_timestamp.is_some() && !record.names(uid)
+fn may_go(pod: &SeenPod, record: &Record) -> bool {
+    let uid = pod.meta.uid.as_deref().unwrap_or_default();
+    pod.meta.is_held_by(FINALIZER_INSTANCE) && pod.meta.deleting && !record.names(uid)
 }
 
 fn stopped(name: &str, fault: Fault) -> Unfurnished {
@@ -113,6 +111,7 @@ fn stopped(name: &str, fault: Fault) -> Unfurnished {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seen;
 
     fn record(status: Value, annotation: &str) -> Record {
         Record { status, annotation: annotation.to_owned() }
@@ -129,11 +128,11 @@ mod tests {
 
     #[test]
     fn a_pod_goes_when_it_is_going_and_no_record_names_it() {
-        let pod = |deleting: bool, finalizer: &str| -> Pod {
+        let pod = |deleting: bool, finalizer: &str| {
             let stamp = deleting.then_some("2026-01-01T00:00:00Z");
-            serde_json::from_value(json!({"metadata": {"name": "p", "uid": "u1", "finalizers": [finalizer],
-                "deletionTimestamp": stamp}}))
-            .expect("a pod")
+            let pod = json!({"metadata": {"name": "p", "uid": "u1", "finalizers": [finalizer],
+                "deletionTimestamp": stamp}});
+            seen::pod(serde_json::from_value(pod).expect("a pod"))
         };
         let nobody = record(json!({"site": "iad", "voters": [{"instance": "u2/s"}]}), "");
         assert!(may_go(&pod(true, FINALIZER_INSTANCE), &nobody));

@@ -4,20 +4,17 @@
 //! of each object as anybody here asks for, and bells. Must not: hold more than that; there may be thousands.
 
 use crate::bell::{About, Bell};
+use crate::seen::{self, SeenClaim, SeenDeployment, SeenGroup, SeenPod};
 use crate::shelf::{Place, Shelf};
 use bloodraven_api::keys::{API_GROUP, API_VERSION, FIELD_MANAGER, LABEL_MANAGED_BY};
 use futures_util::{Stream, StreamExt};
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
-use k8s_openapi::api::core::v1::{
-    ConfigMap, Container, Node, PersistentVolumeClaim, Pod, PodSpec, PodTemplateSpec, Service,
-};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,11 +31,10 @@ const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
 
 /// Everything that is watched. Ends with its owner.
 pub(crate) struct Watches {
-    /// Word for word.
-    pub(crate) groups: Arc<Shelf<Value>>,
-    pub(crate) pods: Arc<Shelf<Pod>>,
-    pub(crate) claims: Arc<Shelf<PersistentVolumeClaim>>,
-    pub(crate) deployments: Arc<Shelf<Deployment>>,
+    pub(crate) groups: Arc<Shelf<SeenGroup>>,
+    pub(crate) pods: Arc<Shelf<SeenPod>>,
+    pub(crate) claims: Arc<Shelf<SeenClaim>>,
+    pub(crate) deployments: Arc<Shelf<SeenDeployment>>,
     pub(crate) nodes: Arc<Shelf<Node>>,
     pub(crate) services: Arc<Shelf<Version>>,
     pub(crate) config_maps: Arc<Shelf<Version>>,
@@ -81,9 +77,9 @@ impl Watches {
         for (place, namespace) in places.into_iter().enumerate() {
             let around = Around { client, namespace, place, bell: &bell, ours: ours.clone() };
             around.follow_groups(&groups, &all, &mut tasks);
-            around.follow(&pods, About::Facts, slim_pod, &mut tasks);
-            around.follow(&claims, About::Objects, without_managers, &mut tasks);
-            around.follow(&deployments, About::Objects, slim_deployment, &mut tasks);
+            around.follow(&pods, About::Facts, seen::pod, &mut tasks);
+            around.follow(&claims, About::Objects, seen::claim, &mut tasks);
+            around.follow(&deployments, About::Objects, seen::deployment, &mut tasks);
             around.follow_versions::<Service>(&services, &mut tasks);
             around.follow_versions::<ConfigMap>(&config_maps, &mut tasks);
             around.follow_versions::<PodDisruptionBudget>(&budgets, &mut tasks);
@@ -91,7 +87,7 @@ impl Watches {
         let api = Api::<Node>::all(client.clone());
         let url = api.resource_url().to_owned();
         let events = watcher::watcher(api, all);
-        tasks.spawn(follow(url, events, nodes.place(0), Arc::clone(&bell), About::Facts, slim_node));
+        tasks.spawn(follow(url, events, nodes.place(0), Arc::clone(&bell), About::Facts, seen::node));
         Self { groups, pods, claims, deployments, nodes, services, config_maps, budgets, bell, _tasks: tasks }
     }
 }
@@ -114,7 +110,7 @@ impl Watches {
 }
 
 impl Around<'_> {
-    fn follow_groups(&self, onto: &Arc<Shelf<Value>>, config: &watcher::Config, tasks: &mut JoinSet<()>) {
+    fn follow_groups(&self, onto: &Arc<Shelf<SeenGroup>>, config: &watcher::Config, tasks: &mut JoinSet<()>) {
         let kind = GroupVersionKind::gvk(API_GROUP, API_VERSION, crate::group::KIND);
         let kind = ApiResource::from_gvk_with_plural(&kind, crate::group::PLURAL);
         let api: Api<DynamicObject> = match self.namespace {
@@ -123,11 +119,12 @@ impl Around<'_> {
         };
         let url = api.resource_url().to_owned();
         let events = watcher::watcher(api, config.clone());
-        tasks.spawn(follow(url, events, onto.place(self.place), Arc::clone(self.bell), About::Groups, as_json));
+        tasks.spawn(follow(url, events, onto.place(self.place), Arc::clone(self.bell), About::Groups, seen::group));
     }
 
-    fn follow<K>(&self, onto: &Arc<Shelf<K>>, about: About, keep: fn(K) -> K, tasks: &mut JoinSet<()>)
+    fn follow<K, T>(&self, onto: &Arc<Shelf<T>>, about: About, keep: fn(K) -> T, tasks: &mut JoinSet<()>)
     where
+        T: Send + Sync + 'static,
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
         K: Clone + Debug + DeserializeOwned + Send + Sync + 'static,
     {
@@ -195,90 +192,4 @@ async fn follow<K: Resource, T>(
 #[expect(clippy::disallowed_methods, reason = "a pause between two attempts is meant to be time")]
 async fn rest(time: Duration) {
     tokio::time::sleep(time).await;
-}
-
-/// Who wrote which field when is half of an object, and nobody here asks.
-fn without_managers<K: Resource>(mut object: K) -> K {
-    object.meta_mut().managed_fields = None;
-    object
-}
-
-fn as_json(object: DynamicObject) -> Value {
-    serde_json::to_value(without_managers(object)).unwrap_or_default()
-}
-
-/// Who it is, where it runs, which containers it has, and its status; what they run is drawn from the spec.
-fn slim_pod(pod: Pod) -> Pod {
-    let mut pod = without_managers(pod);
-    pod.metadata.owner_references = None;
-    pod.spec = pod.spec.map(|spec| PodSpec {
-        node_name: spec.node_name,
-        init_containers: spec.init_containers.map(slim_containers),
-        containers: slim_containers(spec.containers),
-        ..PodSpec::default()
-    });
-    pod
-}
-
-/// Who it is, what its template is called, and which images it has.
-fn slim_deployment(deployment: Deployment) -> Deployment {
-    let mut deployment = without_managers(deployment);
-    let template = deployment
-        .spec
-        .and_then(|spec| spec.template.spec)
-        .map(|pod| PodSpec { containers: slim_containers(pod.containers), ..PodSpec::default() });
-    let template = PodTemplateSpec { metadata: None, spec: template };
-    deployment.spec = Some(DeploymentSpec { template, ..DeploymentSpec::default() });
-    deployment.status = None;
-    deployment
-}
-
-fn slim_containers(containers: Vec<Container>) -> Vec<Container> {
-    let slim = |it: Container| Container { name: it.name, image: it.image, ..Container::default() };
-    containers.into_iter().map(slim).collect()
-}
-
-/// Labels and taints: the images alone that a node says it has are tens of kilobytes.
-fn slim_node(node: Node) -> Node {
-    Node { status: None, ..without_managers(node) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn of_a_pod_stays_what_tells_whether_it_lives() {
-        let whole = json!({
-            "metadata": {"name": "p", "uid": "u", "labels": {"a": "b"}, "annotations": {"c": "d"}, "finalizers": ["f"],
-                "resourceVersion": "7", "deletionTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{"manager": "m"}]},
-            "spec": {"nodeName": "n", "volumes": [{"name": "v"}],
-                "containers": [{"name": "mysql", "image": "i", "command": ["x"]}],
-                "initContainers": [{"name": "init", "env": [{"name": "E"}]}]},
-            "status": {"phase": "Running", "containerStatuses": [
-                {"name": "mysql", "image": "i", "imageID": "", "ready": true, "restartCount": 0}]},
-        });
-        let mut wanted = whole.clone();
-        wanted["metadata"].as_object_mut().expect("metadata").remove("managedFields");
-        wanted["spec"] = json!({"nodeName": "n", "containers": [{"name": "mysql", "image": "i"}],
-            "initContainers": [{"name": "init"}]});
-        let pod: Pod = serde_json::from_value(whole).expect("a pod");
-        assert_eq!(serde_json::to_value(slim_pod(pod)).expect("JSON")["spec"], wanted["spec"]);
-    }
-
-    #[test]
-    fn of_a_deployment_stay_its_names_and_its_images() {
-        let whole = json!({
-            "metadata": {"name": "d", "annotations": {"hash": "h"}, "resourceVersion": "7"},
-            "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},
-                "spec": {"containers": [{"name": "mysql", "image": "i", "args": ["x"]}], "volumes": [{"name": "v"}]}}},
-            "status": {"replicas": 1},
-        });
-        let slim = slim_deployment(serde_json::from_value(whole.clone()).expect("a deployment"));
-        let slim = serde_json::to_value(slim).expect("JSON");
-        assert_eq!(slim["metadata"], whole["metadata"]);
-        assert_eq!(slim["spec"]["template"]["spec"], json!({"containers": [{"name": "mysql", "image": "i"}]}));
-        assert_eq!(slim.get("status"), None);
-    }
 }

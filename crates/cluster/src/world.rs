@@ -4,6 +4,7 @@
 
 use crate::furnish::{self, Applied, House};
 use crate::rest::Rest;
+use crate::seen::SeenGroup;
 use crate::shelf::Key;
 use crate::taken::{self, Specs};
 use crate::turns::{Rank, Turns};
@@ -83,7 +84,7 @@ impl ClusterWorld {
     }
 
     /// The group as a watch last showed it.
-    fn seen(&self, group: &GroupId) -> Result<Arc<Value>, Unavailable> {
+    fn seen(&self, group: &GroupId) -> Result<Arc<SeenGroup>, Unavailable> {
         let unavailable = |because: &str| Unavailable { what: "the group".to_owned(), because: because.to_owned() };
         let objects = self.watches.groups.of(group).ok_or_else(|| unavailable("its list is not whole yet"))?;
         objects.into_iter().next().ok_or_else(|| unavailable("it is gone"))
@@ -91,7 +92,7 @@ impl ClusterWorld {
 
     /// Who it is; whatever its spec says.
     fn uid(&self, group: &GroupId) -> Result<String, Unavailable> {
-        Ok(self.seen(group)?["metadata"]["uid"].as_str().unwrap_or_default().to_owned())
+        Ok(self.seen(group)?.uid.to_string())
     }
 }
 
@@ -143,7 +144,7 @@ impl World for ClusterWorld {
         let unavailable = |because: &str| Unavailable { what: "the groups".to_owned(), because: because.to_owned() };
         let named = |key: &Key| GroupId::new(&key.namespace, &key.name);
         let all = self.watches.groups.all_with(named).ok_or_else(|| unavailable("their list is not whole yet"))?;
-        Ok(all.into_iter().map(|(id, object)| Glimpse { id, object }).collect())
+        Ok(all.into_iter().map(|(id, seen)| Glimpse { id, object: Arc::clone(&seen.text) }).collect())
     }
 
     async fn read(&self, group: &GroupId) -> Result<Option<Value>, Unavailable> {
@@ -227,7 +228,7 @@ impl World for ClusterWorld {
     async fn release_pod(&self, group: &GroupId, uid: &str) -> Result<(), Refused> {
         let unseen = || Refused::Denied { because: "the list of pods is not whole yet".to_owned() };
         let pods = self.watches.pods.of(group).ok_or_else(unseen)?;
-        match pods.iter().find(|pod| pod.metadata.uid.as_deref() == Some(uid)) {
+        match pods.iter().find(|pod| pod.meta.uid.as_deref() == Some(uid)) {
             Some(pod) => pods::release(&self.moves, pod).await,
             None => Ok(()),
         }

@@ -5,6 +5,7 @@
 
 use crate::clock;
 use crate::crowd::{Crowd, NAMESPACE};
+use crate::watch::AFTER_A_FAILURE;
 use anyhow::{Context as _, Result};
 use bloodraven_api::names;
 use bloodraven_wire::{Key, Keys};
@@ -26,9 +27,6 @@ const AT_A_TIME: usize = 8;
 /// A pod that could not be made is tried again so often, with a pause each time.
 const TRIES: usize = 60;
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// After a watch that broke off: one that fails at once, as with a server that is gone, would take a core and never yield.
-const AFTER_A_FAILURE: Duration = Duration::from_millis(200);
 
 /// Runs for ever.
 pub(crate) async fn serve(crowd: Arc<Crowd>, client: Client) {

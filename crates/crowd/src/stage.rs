@@ -8,7 +8,7 @@ use crate::watch::Seen;
 use anyhow::{Context as _, Result, ensure};
 use bloodraven_api::crd;
 use bloodraven_api::keys::{API_GROUP, API_VERSION};
-use bloodraven_testbed::kubernetes::ApiServer;
+use bloodraven_testbed::kubernetes::{ApiServer, requests};
 use bloodraven_testbed::process::{self, Process};
 use bloodraven_testbed::scratch::Scratch;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -156,20 +156,7 @@ impl Stage {
     pub async fn requests(&self) -> Result<BTreeMap<String, f64>> {
         let request = axum::http::Request::get("/metrics").body(Vec::new())?;
         let text = self.client.request_text(request).await.context("the API server shows no metrics")?;
-        let mut counts = BTreeMap::new();
-        for line in text.lines().filter_map(|line| line.strip_prefix("apiserver_request_total{")) {
-            let label = |name: &str| line.split(&format!("{name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
-            let (Some(verb), Some(resource)) = (label("verb"), label("resource")) else { continue };
-            let count: f64 = line.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0.0);
-            if verb != "WATCH" && !resource.is_empty() {
-                let what = match label("subresource").unwrap_or_default() {
-                    "" => format!("{verb} {resource}"),
-                    sub => format!("{verb} {resource}/{sub}"),
-                };
-                *counts.entry(what).or_default() += count;
-            }
-        }
-        Ok(counts)
+        Ok(requests(&text))
     }
 
     fn unready(&self) -> Vec<usize> {

@@ -15,8 +15,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-/// After a watch that broke off.
-const AFTER_A_FAILURE: Duration = Duration::from_millis(200);
+/// After a watch that broke off: one that fails at once, as with a server that is gone, would take a core and never yield.
+pub(crate) const AFTER_A_FAILURE: Duration = Duration::from_millis(200);
 
 /// What is stored of one group.
 #[derive(Clone, Debug, Default)]

@@ -7,6 +7,7 @@
 //! store's lock for no longer than a comparison and a rename.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bloodraven_api::MysqlFailoverGroup;
@@ -18,7 +19,8 @@ use bloodraven_brain::name::Site;
 use bloodraven_brain::time::Now;
 pub use bloodraven_operator::clock::now;
 use bloodraven_operator::world::{
-    Account, Addresses, Event, Glimpse, GroupId, HostPort, MissingSecret, Refused, Secrets, Unavailable, Version, World,
+    Account, Addresses, Event, Glimpse, GroupId, HostPort, MissingSecret, Refused, Secrets, Text, Unavailable, Version,
+    World,
 };
 use bloodraven_wire::{Key, Keys};
 use serde_json::{Value, json};
@@ -114,7 +116,7 @@ impl World for LocalWorld {
     async fn groups(&self) -> Result<Vec<Glimpse>, Unavailable> {
         let object = self.with(Store::read_group).await.map_err(|error| unavailable("the group", &error))?;
         let id = GroupId::new(object.namespace(), object.name());
-        Ok(vec![Glimpse { id, object: object.value.into() }])
+        Ok(vec![Glimpse { id, object: Arc::new(Text::of(&object.value)) }])
     }
 
     async fn read(&self, group: &GroupId) -> Result<Option<Value>, Unavailable> {

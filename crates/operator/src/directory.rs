@@ -6,9 +6,9 @@
 use crate::beats::Beat;
 use crate::group::{self, Common, Shared};
 use crate::http::Groups;
-use crate::object::Object;
 use crate::servers::Servers;
 use crate::tasks::{Owned, rest};
+use crate::told::Told;
 use crate::world::{Glimpse, GroupId, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const SWARM: Duration = Duration::from_millis(5);
 
 struct Attended {
     shared: Arc<Shared>,
-    told: watch::Sender<Arc<Object>>,
+    told: watch::Sender<Arc<Told>>,
     _task: Owned,
 }
 
@@ -90,10 +90,10 @@ fn reconcile<W: World, S: Servers>(
     attended.retain(|id, _| listed.contains(id));
     for Glimpse { id, object } in glimpses {
         let known = attended.get(&id);
-        if known.is_some_and(|known| Arc::ptr_eq(&known.told.borrow().raw, &object)) {
+        if known.is_some_and(|known| Arc::ptr_eq(&known.told.borrow().text, &object)) {
             continue;
         }
-        let object = match Object::read(object) {
+        let object = match Told::read(object) {
             Ok(object) => Arc::new(object),
             Err(why) => {
                 tracing::warn!(fg = %id, error = %why, "an object is left alone");
@@ -102,7 +102,7 @@ fn reconcile<W: World, S: Servers>(
         };
         if let Some(known) = known.filter(|known| known.shared.uid == object.uid) {
             known.told.send_if_modified(|told| {
-                let news = told.version != object.version || told.raw != object.raw;
+                let news = told.version != object.version || told.text != object.text;
                 *told = object;
                 news
             });

@@ -15,12 +15,14 @@ mod guard;
 mod http;
 mod logins;
 mod object;
+pub mod pace;
 mod run;
 pub mod servers;
 pub mod settings;
 pub mod sql;
 mod tasks;
 pub mod tell;
+mod told;
 pub mod world;
 
 #[cfg(test)]

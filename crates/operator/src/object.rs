@@ -4,7 +4,7 @@
 //! asked for; what a spec says is read elsewhere, and only when it changed.
 
 use crate::world::Version;
-use bloodraven_blueprint::status::{self, Corrupt};
+use bloodraven_blueprint::status::{Copies, Corrupt};
 use bloodraven_brain::group::Kept;
 use bloodraven_wire::GroupUid;
 use serde_json::Value;
@@ -39,6 +39,12 @@ impl Object {
         let uid = GroupUid::new(text("uid").context(NoObjectSnafu { field: "uid" })?);
         let version = text("resourceVersion").context(NoObjectSnafu { field: "resourceVersion" })?;
         let version = Version(version.into());
+        Ok(Self::of(uid, version, raw))
+    }
+
+    /// The one that is known to be that.
+    pub(crate) fn of(uid: GroupUid, version: Version, raw: Arc<Value>) -> Self {
+        let field = |name: &str| raw.get("metadata").and_then(|metadata| metadata.get(name));
         let annotations = field("annotations").and_then(Value::as_object);
         let annotations = annotations
             .into_iter()
@@ -47,7 +53,7 @@ impl Object {
             .collect();
         let generation = field("generation").and_then(Value::as_i64).unwrap_or(0);
         let deleting = field("deletionTimestamp").is_some_and(|stamp| !stamp.is_null());
-        Ok(Self { uid, version, generation, deleting, annotations, raw })
+        Self { uid, version, generation, deleting, annotations, raw }
     }
 
     pub(crate) fn status(&self) -> Option<&Value> {
@@ -58,9 +64,14 @@ impl Object {
         self.raw.get("spec")
     }
 
+    /// Both copies of what is stored in it.
+    pub(crate) fn copies(&self) -> Copies {
+        Copies::read(self.status(), &self.annotations)
+    }
+
     /// What is stored in it, both copies joined.
     pub(crate) fn kept(&self) -> Result<Kept, Corrupt> {
-        status::read(self.status(), &self.annotations)
+        self.copies().join()
     }
 }
 

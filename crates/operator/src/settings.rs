@@ -25,7 +25,8 @@ pub struct Settings {
     /// Origins of pages that may follow over `WebSockets`, beside the server's own.
     pub origins: Vec<String>,
     /// What in a status only tells that time goes by (when a site was last seen, how far it is) is written so often, at
-    /// most; everything else at once. Each write is one that the API server keeps and tells everybody.
+    /// most, and less often with more than a hundred groups; everything else at once. Each write is one that the API server
+    /// keeps and tells everybody.
     pub progress: Duration,
     /// Who listens.
     pub ears: Arc<dyn Ears>,

@@ -17,6 +17,7 @@
 //!   [`World::groups`] and [`World::estate`] may, as long as a watch keeps it fresh.
 //! - **Calls run side by side.** One that hangs delays no other.
 
+pub use crate::told::Text;
 use bloodraven_api::MysqlFailoverGroup;
 use bloodraven_blueprint::objects::Taken;
 use bloodraven_brain::group::Outward;
@@ -214,8 +215,8 @@ pub struct GroupId {
 pub struct Glimpse {
     /// Which.
     pub id: GroupId,
-    /// Its object, word for word: metadata (uid, generation, resourceVersion, annotations), spec, status.
-    pub object: Arc<Value>,
+    /// Its object: metadata (uid, generation, resourceVersion, annotations), spec, status.
+    pub object: Arc<Text>,
 }
 
 /// `metadata.resourceVersion` of a group's object. Only equality means anything.

@@ -12,6 +12,7 @@ use bloodraven_testbed::wait;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::scenes::{Cast, HEALS_WITHIN};
+use super::seen::SOON;
 use super::stage::OPERATORS;
 
 /// Kills that came too late are made again, as often as this in all for each that counts.
@@ -83,7 +84,7 @@ fn in_emergency(cast: &Cast<'_>, delay: Duration) -> Option<String> {
     let (moves, epoch) = (cast.seen.moves(), cast.seen.epoch());
     let victim = Victim::find(cast);
     cast.stage.halt_mysqld(&before);
-    cast.seen.wait_for_revoking_above(epoch);
+    cast.seen.wait_for_move_above(epoch);
     let point = victim.kill_after(cast, delay);
     let to = cast.stage.wait_until("somebody has authority again", || {
         let authority = cast.stage.object()?["status"]["authority"].clone();
@@ -98,9 +99,6 @@ fn in_emergency(cast: &Cast<'_>, delay: Duration) -> Option<String> {
     }
     point
 }
-
-/// A move is a matter of tenths of a second.
-const SOON: Duration = Duration::from_millis(2);
 
 /// The process of the operator that leads, found beforehand: to look for it takes longer than a move.
 struct Victim(Pid);

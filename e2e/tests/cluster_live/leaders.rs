@@ -48,7 +48,8 @@ pub(crate) fn killed_in_move(cast: &Cast<'_>) {
     let leader = stage.leading();
     let epoch = cast.seen.epoch();
     let cut = stage.machines().isolate(&before).unwrap();
-    cast.seen.wait_for_revoking_above(epoch);
+    cast.seen.wait_for_move_above(epoch);
+    assert_eq!(cast.seen.point().as_deref(), Some("Revoking"), "the move is not in the middle");
     let answers = cast.eyes.answers(&before);
     stage.kill_operator();
     stage.wait_for_status_of_another(&leader);

@@ -32,6 +32,9 @@ const WATCH_SECONDS: u32 = 60;
 /// A failover that was asked for begins within this.
 const BEGINS_WITHIN: Duration = Duration::from_mins(2);
 
+/// A move is a matter of tenths of a second.
+pub(crate) const SOON: Duration = Duration::from_millis(2);
+
 /// What was written is heard of within this: the watch of another kind may be late.
 const HEARD_WITHIN: Duration = Duration::from_secs(20);
 
@@ -151,14 +154,18 @@ impl Seen {
         later.iter().map(|mark| format!("{} {}", mark.revision, mark.change)).collect::<Vec<_>>().join("\n")
     }
 
-    /// Authority was taken back.
-    pub(crate) fn wait_for_revoking_above(&self, epoch: u64) {
-        let revoking = wait::until(BEGINS_WITHIN, || {
+    /// Authority was taken back. A move may be over before anybody looks.
+    pub(crate) fn wait_for_move_above(&self, epoch: u64) {
+        let began = wait::until_every(BEGINS_WITHIN, SOON, || {
             let history = self.history.lock().unwrap();
-            let newer = history.authority["epoch"].as_u64().is_some_and(|now| now > epoch);
-            (newer && history.authority["phase"] == "Revoking").then_some(())
+            let newer = |field: &str| history.authority[field].as_u64().is_some_and(|now| now > epoch);
+            (newer("tenure") || newer("epoch") && history.authority["phase"] == "Revoking").then_some(())
         });
-        assert!(revoking.is_some(), "no failover began: {}", self.history.lock().unwrap().authority);
+        assert!(began.is_some(), "no failover began: {}", self.record());
+    }
+
+    fn record(&self) -> Value {
+        self.history.lock().unwrap().authority.clone()
     }
 
     /// Where in a move the group is, by the record and the request that is being served; none: in none.

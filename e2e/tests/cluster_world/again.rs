@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bloodraven_api::crd;
-use bloodraven_testbed::kubernetes::ApiServer;
+use bloodraven_testbed::kubernetes::{ApiServer, requests};
 use serde_json::{Value, json};
 
 use super::hostile::{NAMESPACE, on_a_thread, read, set_up};
@@ -12,15 +12,8 @@ use super::stage::*;
 /// How often objects of a kind were applied so far, by the API server's own count.
 fn applies(server: &ApiServer) -> BTreeMap<String, f64> {
     let metrics = server.kubectl().args(["get", "--raw", "/metrics"]).output().unwrap();
-    let text = String::from_utf8(metrics.stdout).unwrap();
-    let counted = text.lines().filter(|line| line.starts_with("apiserver_request_total{"));
-    let mut counts = BTreeMap::new();
-    for line in counted.filter(|line| line.contains("verb=\"APPLY\"")) {
-        let resource = line.split("resource=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
-        let count: f64 = line.rsplit(' ').next().unwrap().parse().unwrap();
-        *counts.entry(resource.to_owned()).or_default() += count;
-    }
-    counts
+    let all = requests(&String::from_utf8(metrics.stdout).unwrap());
+    all.into_iter().filter_map(|(what, count)| Some((what.strip_prefix("APPLY ")?.to_owned(), count))).collect()
 }
 
 /// The last object of a round: once it stands, all others do.
@@ -34,8 +27,7 @@ fn patch(server: &ApiServer, kind: &str, name: &str, change: &Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_operator_applies_only_what_does_not_stand_as_drawn() {
-    let kinds = || server_of(&crd::each().into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("\n---\n"));
-    let server = tokio::task::spawn_blocking(kinds).await.unwrap();
+    let server = tokio::task::spawn_blocking(|| server_of(&crd::all_yaml())).await.unwrap();
     set_up(&server);
     let first = Operator::at(&server, places(NAMESPACE)).await;
     let server = on_a_thread(server, |server| {

@@ -40,8 +40,8 @@ const BORROWED: &[&str] = &[
     "sidecarResources",
 ];
 
-/// The CRD and, apart from it, its schema.
-pub(crate) fn definition<K: CustomResourceExt>(longest_name: u64, rules: &[Rule]) -> Option<(Value, Value)> {
+/// The CRD; none: a rule names a path that its schema lacks.
+pub(crate) fn definition<K: CustomResourceExt>(longest_name: u64, rules: &[Rule]) -> Option<Value> {
     let mut crd = serde_json::to_value(K::crd()).ok()?;
     let schema = crd.pointer_mut(SCHEMA)?;
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
@@ -66,8 +66,23 @@ pub(crate) fn definition<K: CustomResourceExt>(longest_name: u64, rules: &[Rule]
     for rule in rules {
         attach(schema, rule)?;
     }
-    let schema = schema.clone();
-    Some((crd, schema))
+    Some(crd)
+}
+
+/// A CRD's schema without words for people and for the API server: those are most of it, and what checks an object looks at
+/// neither.
+pub(crate) fn bare_schema(mut crd: Value) -> Option<Value> {
+    let mut schema = crd.pointer_mut(SCHEMA)?.take();
+    drop_words(&mut schema);
+    Some(schema)
+}
+
+fn drop_words(node: &mut Value) {
+    if let Value::Object(fields) = node {
+        fields.remove("description");
+        fields.remove("x-kubernetes-validations");
+    }
+    for_each_child(node, &mut drop_words);
 }
 
 fn attach(schema: &mut Value, rule: &Rule) -> Option<()> {

@@ -106,7 +106,9 @@ const fn wrong(reason: DegradedReason) -> &'static str {
     match reason {
         DegradedReason::TotalLoss => "no site answers",
         DegradedReason::SplitBrain => "more than one site is writable",
-        DegradedReason::AuthorityCorrupt => "a stored copy of the record cannot be read",
+        DegradedReason::AuthorityCorrupt => {
+            "a stored copy of the record cannot be read, or the two contradict each other"
+        }
         DegradedReason::AuthorityBehind => "a sidecar knows a later epoch than the record",
         DegradedReason::PromotionHeld => {
             "there is no proof that the last primary has let go, and time alone brings none; names who is silent and the \

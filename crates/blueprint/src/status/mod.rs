@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 
 use bloodraven_api::{MysqlFailoverGroupStatus, keys};
 use bloodraven_brain::group::Kept;
+use bloodraven_brain::group::kept::Anchor;
 use serde_json::Value;
 
 pub use fault::{Copy, Corrupt, Unwritable};
@@ -73,18 +74,43 @@ pub fn write(kept: &Kept, before: &MysqlFailoverGroupStatus) -> Result<Written, 
     Ok(Written { status, annotations })
 }
 
+/// The two copies, each as far as it can be read.
+#[derive(Clone, Debug)]
+pub struct Copies {
+    anchor: Result<Anchor, Corrupt>,
+    status: Result<Kept, Corrupt>,
+}
+
 /// What is stored in this status and these annotations. Neither holds a record: there is no history.
 pub fn read(status: Option<&Value>, annotations: &BTreeMap<String, String>) -> Result<Kept, Corrupt> {
-    let annotated = anchor::read(annotations)?;
-    let status = match status.filter(|status| !status.is_null()) {
-        Some(status) => parse::value::<KeptStatus>(status).map_err(Fault::in_status)?,
-        None => KeptStatus::default(),
-    };
-    let kept = kept(status).map_err(Fault::in_status)?;
-    // Equal copies are the record as it stands; joining is for those that differ.
-    let agreed = kept.record.clone().filter(|record| annotated.record.as_ref() == Some(record));
-    let joined = Kept::join(annotated, kept);
-    Ok(Kept { record: agreed.or(joined.record), ..joined })
+    Copies::read(status, annotations).join()
+}
+
+impl Copies {
+    /// Reads both.
+    pub fn read(status: Option<&Value>, annotations: &BTreeMap<String, String>) -> Self {
+        let read = match status.filter(|status| !status.is_null()) {
+            Some(status) => parse::value::<KeptStatus>(status),
+            None => Ok(KeptStatus::default()),
+        };
+        Self { anchor: anchor::read(annotations), status: read.and_then(kept).map_err(Fault::in_status) }
+    }
+
+    /// What the two come to.
+    pub fn join(self) -> Result<Kept, Corrupt> {
+        let (annotated, kept) = (self.anchor?, self.status?);
+        if kept.contradicts(&annotated) {
+            let because =
+                format!("it and status.authority are both of epoch {} and contradict each other", kept.epoch());
+            return Err(Fault::new("", because).in_annotation(keys::AUTHORITY));
+        }
+        Ok(Kept::join(annotated, kept))
+    }
+
+    /// Whether a leader that knows this to be stored may write it over them.
+    pub fn tell(&self, known: &Kept) -> bool {
+        known.is_told_by(self.anchor.as_ref().ok(), self.status.as_ref().ok())
+    }
 }
 
 impl Annotations {

@@ -146,6 +146,20 @@ fn one_bad_annotation_is_enough() {
 }
 
 #[test]
+fn copies_of_one_epoch_that_contradict_each_other_are_corrupt() {
+    let record = good()["authority"].to_string();
+    let read_with =
+        |text: &str| read(Some(&good()), &Annotations::from([(keys::AUTHORITY.to_owned(), text.to_owned())]));
+    assert_eq!(read_with(&record).expect("the same twice").record.map(|record| record.epoch), Some(12));
+    let other = record.replace("\"voters\":[{\"instance\":\"u1/s1\",\"site\":\"iad\"},", "\"voters\":[");
+    assert_ne!(record, other);
+    let said = read_with(&other).expect_err("other voters under the same epoch").to_string();
+    assert!(said.contains("both of epoch 12 and contradict each other; restore it, or remove it if"), "{said}");
+    let ahead = other.replace("\"epoch\":12", "\"epoch\":13");
+    assert_eq!(read_with(&ahead).expect("ahead").record.map(|record| record.epoch), Some(13));
+}
+
+#[test]
 fn the_sentence_names_copy_field_reason_and_the_way_on() {
     let status = spoil(good(), "/authority/epoch", json!(-3));
     let said = read(Some(&status), &Annotations::new()).expect_err("negative").to_string();

@@ -28,13 +28,24 @@ pub use fresh::{Fresh, release_of_fresh};
 pub use proof::{Missing, Policy, Release, release, release_of_all, return_to_holder};
 pub use store::ended_by_newer_store;
 
-use crate::record::Record;
-use crate::rule::{Rule, off};
+use crate::record::{Phase, Record};
+use crate::rule::{Rule, holds, off};
+
+/// Whether two stored copies cannot both be a leader's: everything that an epoch is about is settled when it begins. One of
+/// them was changed by hand, and neither may be acted on.
+pub fn contradict(one: &Record, other: &Record) -> bool {
+    let settled = |record: &Record| {
+        let holder = record.holder.as_ref().map(|holder| holder.member.clone());
+        (record.phase == Phase::Revoking, record.tenure, record.revoked_at, record.seat.clone(), holder)
+    };
+    let same = settled(one) == settled(other) && (&one.voters, one.settings) == (&other.voters, other.settings);
+    one.epoch == other.epoch && !holds(Rule::CopiesAgree, same)
+}
 
 /// Which of two stored copies of the record is the record: the higher epoch; at equal epochs the later phase, with
 /// everything that either of them knows of sets and ends.
 pub fn join(mut one: Record, other: Record) -> Record {
-    if off(Rule::HigherCopyWins) {
+    if one == other || off(Rule::HigherCopyWins) {
         return one;
     }
     if other.epoch != one.epoch {

@@ -3,7 +3,6 @@
 //!
 //! In: nothing; these are words. Must not: hold what polls and sidecars say anew every second.
 
-use crate::authority;
 use crate::name::Site;
 use crate::record::{Epoch, Record};
 use crate::time::{Millis, Wall};
@@ -358,42 +357,6 @@ pub enum CacheUpgradePhase {
 }
 
 impl Kept {
-    /// What the two stored copies come to. What a copy says of a promotion belongs to the tenure of the record beside it;
-    /// under a later one it says nothing.
-    #[must_use]
-    pub fn join(anchor: Anchor, status: Self) -> Self {
-        let record = match (anchor.record.clone(), status.record.clone()) {
-            (Some(one), Some(other)) => Some(authority::join(one, other)),
-            (one, other) => one.or(other),
-        };
-        let last_failover = match (anchor.last_failover.clone(), status.last_failover.clone()) {
-            (Some(one), Some(other)) => Some(if one.at > other.at { one } else { other }),
-            (one, other) => one.or(other),
-        };
-        let tenure = |record: &Option<Record>| record.as_ref().map_or(0, |record| record.tenure);
-        let present = tenure(&record);
-        let of_anchor = anchor.promotion.filter(|_| tenure(&anchor.record) == present);
-        let of_status = status.promotion.filter(|_| tenure(&status.record) == present);
-        // Both hold it, or only one of the two writes went through; what could not be applied goes with it.
-        let unapplied = match (tenure(&status.record) == present, tenure(&anchor.record) == present) {
-            (true, true) => anchor.unapplied.union(&status.unapplied),
-            (true, false) => status.unapplied,
-            (false, true) => anchor.unapplied,
-            (false, false) => GtidSet::new(),
-        };
-        Self { record, last_failover, promotion: of_anchor.or(of_status), unapplied, ..status }
-    }
-
-    /// What the annotation holds: enough to finish a move while the status cannot be written.
-    pub fn anchor(&self) -> Anchor {
-        Anchor {
-            record: self.record.clone(),
-            last_failover: self.last_failover.clone(),
-            promotion: self.promotion.clone(),
-            unapplied: self.unapplied.clone(),
-        }
-    }
-
     /// The record's epoch; 0 without one.
     pub fn epoch(&self) -> Epoch {
         self.record.as_ref().map_or(0, |record| record.epoch)

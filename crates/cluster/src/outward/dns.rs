@@ -9,12 +9,14 @@ use bloodraven_api::names;
 use bloodraven_blueprint::objects::{Plan, dns_endpoint};
 use bloodraven_brain::name::Site;
 use bloodraven_brain::time::{Boot, Millis};
+use bloodraven_operator::pace;
 use bloodraven_operator::world::GroupId;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// What was seen to stand is not looked at for so long: the cluster may not know such objects, so nobody watches them.
-const STANDS_FOR: Millis = Millis(10_000);
+const STANDS_FOR: Duration = Duration::from_secs(10);
 
 /// Which records were seen to be as wanted: what was wanted, and when it was seen.
 #[derive(Debug, Default)]
@@ -22,7 +24,10 @@ pub(crate) struct Records(Mutex<BTreeMap<GroupId, (u64, Boot)>>);
 
 impl Records {
     fn stands(&self, group: &GroupId, digest: u64, now: Boot) -> bool {
-        self.lock().get(group).is_some_and(|(seen, at)| *seen == digest && now < *at + STANDS_FOR)
+        let records = self.lock();
+        let stands_for = pace::among(records.len(), STANDS_FOR).as_millis();
+        let stands_for = Millis(u64::try_from(stands_for).unwrap_or(u64::MAX));
+        records.get(group).is_some_and(|(seen, at)| *seen == digest && now < *at + stands_for)
     }
 
     pub(crate) fn forget(&self, group: &GroupId) {
@@ -75,6 +80,10 @@ mod tests {
         assert!(records.stands(&group, 7, Boot(10_999)));
         assert!(!records.stands(&group, 7, Boot(11_000)) && !records.stands(&group, 8, Boot(1001)));
         assert!(!records.stands(&GroupId::new("shop", "other"), 7, Boot(1001)));
+        for other in 0..100 {
+            records.lock().insert(GroupId::new("shop", &format!("other-{other}")), (7, Boot(1000)));
+        }
+        assert!(records.stands(&group, 7, Boot(20_999)) && !records.stands(&group, 7, Boot(21_000)), "one of many");
         records.forget(&group);
         assert!(!records.stands(&group, 7, Boot(1001)));
     }

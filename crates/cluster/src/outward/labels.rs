@@ -6,19 +6,24 @@
 use crate::estate::site_of;
 use crate::pods;
 use crate::rest::Rest;
+use crate::seen::SeenPod;
 use bloodraven_api::group::SiteSpec;
 use bloodraven_api::keys::{Healthy, LABEL_HEALTHY, LABEL_ROLE, PodRole};
 use bloodraven_brain::group::Outward;
 use bloodraven_brain::group::command::Label;
 use bloodraven_brain::name::Site;
-use k8s_openapi::api::core::v1::Pod;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A pod and what it should carry.
-type Wish<'a> = (&'a Arc<Pod>, BTreeMap<&'static str, &'static str>);
+type Wish<'a> = (&'a Arc<SeenPod>, BTreeMap<&'static str, &'static str>);
 
-pub(super) async fn show(rest: &Rest, pods: &[Arc<Pod>], sites: &[SiteSpec], outward: &Outward) -> Result<(), String> {
+pub(super) async fn show(
+    rest: &Rest,
+    pods: &[Arc<SeenPod>],
+    sites: &[SiteSpec],
+    outward: &Outward,
+) -> Result<(), String> {
     let names: Vec<Site> = sites.iter().map(|site| Site::new(&site.name)).collect();
     let (others, primary) = wishes(pods, &names, outward);
     // Those that carry what they may not carry come first.
@@ -35,16 +40,16 @@ pub(super) async fn show(rest: &Rest, pods: &[Arc<Pod>], sites: &[SiteSpec], out
     }
 }
 
-fn is_primary(pod: &Pod) -> bool {
-    label_of(pod, LABEL_ROLE) == Some(PodRole::Primary.as_str())
+fn is_primary(pod: &SeenPod) -> bool {
+    pod.meta.label(LABEL_ROLE) == Some(PodRole::Primary.as_str())
 }
 
 /// What every pod should carry; the primary's apart.
-fn wishes<'a>(pods: &'a [Arc<Pod>], sites: &[Site], outward: &Outward) -> (Vec<Wish<'a>>, Option<Wish<'a>>) {
+fn wishes<'a>(pods: &'a [Arc<SeenPod>], sites: &[Site], outward: &Outward) -> (Vec<Wish<'a>>, Option<Wish<'a>>) {
     let (mut others, mut primary) = (Vec::new(), None);
     for pod in pods {
         let Some(site) = site_of(pod, sites) else { continue };
-        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let uid = pod.meta.uid.as_deref().unwrap_or_default();
         let named = outward.primary.as_ref();
         let is_primary = named.is_some_and(|member| member.site == site && &*member.instance.pod == uid);
         if is_primary {
@@ -69,16 +74,12 @@ fn of(label: Option<&Label>) -> BTreeMap<&'static str, &'static str> {
     labels
 }
 
-fn label_of<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {
-    pod.metadata.labels.as_ref()?.get(key).map(String::as_str)
-}
-
 async fn fulfil(rest: &Rest, (pod, labels): &Wish<'_>) -> Result<(), String> {
-    let as_wanted = labels.iter().all(|(key, value)| label_of(pod, key) == Some(*value));
+    let as_wanted = labels.iter().all(|(key, value)| pod.meta.label(key) == Some(*value));
     if as_wanted {
         return Ok(());
     }
-    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let name = &pod.meta.name;
     match pods::label(rest, pod, labels).await {
         Ok(()) => Ok(()),
         // Gone, or another pod of that name: it carries what its template says, which is never `primary`.
@@ -90,14 +91,15 @@ async fn fulfil(rest: &Rest, (pod, labels): &Wish<'_>) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seen;
     use bloodraven_api::keys::{Application, LABEL_NAME, LABEL_SITE};
     use bloodraven_brain::name::{Instance, Member};
     use serde_json::json;
 
-    fn pod(site: &str, uid: &str) -> Arc<Pod> {
+    fn pod(site: &str, uid: &str) -> Arc<SeenPod> {
         let pod = json!({"metadata": {"name": uid, "uid": uid, "labels": {
             LABEL_NAME: Application::Mysql.as_str(), LABEL_SITE: site}}});
-        Arc::new(serde_json::from_value(pod).expect("a pod"))
+        Arc::new(seen::pod(serde_json::from_value(pod).expect("a pod")))
     }
 
     fn outward(primary: Option<(&str, &str)>) -> Outward {
@@ -115,11 +117,11 @@ mod tests {
         let pods = [pod("iad", "old"), pod("iad", "new"), pod("pdx", "p"), pod("fra", "f"), pod("gone", "g")];
         let sites = ["iad", "pdx", "fra"].map(Site::new);
         let (others, primary) = wishes(&pods, &sites, &outward(Some(("iad", "new"))));
-        assert_eq!(primary.expect("one").0.metadata.uid.as_deref(), Some("new"));
+        assert_eq!(primary.expect("one").0.meta.uid.as_deref(), Some("new"));
         let told: Vec<_> = others
             .iter()
             .map(|(pod, labels)| {
-                let uid = pod.metadata.uid.clone().unwrap_or_default();
+                let uid = pod.meta.uid.as_deref().unwrap_or_default().to_owned();
                 (uid, labels.get(LABEL_ROLE).copied(), labels.get(LABEL_HEALTHY).copied())
             })
             .collect();

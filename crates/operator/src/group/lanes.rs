@@ -18,6 +18,7 @@ use bloodraven_brain::message::QuestionId;
 use bloodraven_brain::name::Site;
 use bloodraven_brain::site::Pair;
 use bloodraven_gtid::Uuid;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,6 +57,7 @@ struct Kept<Session> {
 }
 
 /// Where it is done, and under which epoch.
+#[derive(Clone)]
 struct Place {
     site: Site,
     network: watch::Receiver<Network>,
@@ -63,14 +65,15 @@ struct Place {
     epoch: Arc<AtomicU64>,
 }
 
-/// The lanes of one site.
+/// The lanes of one site, each begun with its first task: at rest most have none, and there are five at every site.
 pub(super) struct Lanes {
-    read: mpsc::Sender<Box<Job>>,
-    fence: mpsc::Sender<Box<Job>>,
-    change: mpsc::Sender<Box<Job>>,
-    accounts: mpsc::Sender<Box<Job>>,
-    cache: mpsc::Sender<Box<Job>>,
-    _tasks: [Owned; 5],
+    begun: BTreeMap<Lane, Begun>,
+    begin: Box<dyn Fn() -> Begun + Send>,
+}
+
+struct Begun {
+    jobs: mpsc::Sender<Box<Job>>,
+    _task: Owned,
 }
 
 impl Lanes {
@@ -82,28 +85,20 @@ impl Lanes {
         inbox: &mpsc::Sender<ToLeader>,
         epoch: &Arc<AtomicU64>,
     ) -> Self {
-        let lane = || {
+        let (common, shared, inbox) = (Arc::clone(common), Arc::clone(shared), inbox.clone());
+        let place = Place { site: site.clone(), network: network.clone(), epoch: Arc::clone(epoch) };
+        let begin = move || {
             let (jobs, taken) = mpsc::channel(WAITING);
-            let (common, shared) = (Arc::clone(common), Arc::clone(shared));
-            let place = Place { site: site.clone(), network: network.clone(), epoch: Arc::clone(epoch) };
-            let task = own(work(common, shared, place, inbox.clone(), taken));
-            (jobs, task)
+            let (common, shared, place) = (Arc::clone(&common), Arc::clone(&shared), place.clone());
+            Begun { jobs, _task: own(work(common, shared, place, inbox.clone(), taken)) }
         };
-        let ((read, one), (fence, two), (change, three)) = (lane(), lane(), lane());
-        let ((accounts, four), (cache, five)) = (lane(), lane());
-        Self { read, fence, change, accounts, cache, _tasks: [one, two, three, four, five] }
+        Self { begun: BTreeMap::new(), begin: Box::new(begin) }
     }
 
     /// Puts a task into its lane. Comes back when there is no room.
-    pub(super) fn take(&self, job: Box<Job>) -> Result<(), Box<Job>> {
-        let lane = match job.task.lane() {
-            Lane::Read => &self.read,
-            Lane::Fence => &self.fence,
-            Lane::Change => &self.change,
-            Lane::Accounts => &self.accounts,
-            Lane::Cache => &self.cache,
-        };
-        lane.try_send(job).map_err(|error| match error {
+    pub(super) fn take(&mut self, job: Box<Job>) -> Result<(), Box<Job>> {
+        let lane = self.begun.entry(job.task.lane()).or_insert_with(&self.begin);
+        lane.jobs.try_send(job).map_err(|error| match error {
             mpsc::error::TrySendError::Full(job) | mpsc::error::TrySendError::Closed(job) => job,
         })
     }
@@ -117,7 +112,7 @@ async fn work<W: World, S: Servers>(
     mut jobs: mpsc::Receiver<Box<Job>>,
 ) {
     let mut kept = None;
-    while let Some(job) = jobs.recv().await {
+    while let Some(job) = next(&mut jobs, &mut kept).await {
         let Job { id, server, task, until } = *job;
         // On the heap while it lasts: a lane is idle for most of its life, and there are thousands.
         let done = Box::pin(one(&common, &shared, &place, &mut kept, server, &task, until));
@@ -136,6 +131,17 @@ async fn work<W: World, S: Servers>(
             return;
         }
     }
+}
+
+/// The next task. A session that nobody will use again is ended meanwhile.
+async fn next<Session>(jobs: &mut mpsc::Receiver<Box<Job>>, kept: &mut Option<Kept<Session>>) -> Option<Box<Job>> {
+    if kept.is_some() {
+        match timeout(KEPT_FOR, jobs.recv()).await {
+            Ok(job) => return job,
+            Err(_) => *kept = None,
+        }
+    }
+    jobs.recv().await
 }
 
 async fn one<W: World, S: Servers>(

@@ -18,9 +18,9 @@ use super::words::{self, Memory};
 use super::{Common, Shared};
 use crate::beats::Beat;
 use crate::election::Reign;
-use crate::object::Object;
 use crate::servers::Servers;
 use crate::tasks::{Owned, own};
+use crate::told::Told;
 use crate::world::World;
 use bloodraven_blueprint::conditions::Hands;
 use bloodraven_blueprint::report::Beside;
@@ -262,8 +262,9 @@ impl<W: World, S: Servers> Leader<W, S> {
     }
 
     /// What an admin wants may have changed: the spec, the requests.
-    fn take_object(&mut self, object: &Object) {
-        if let Some(valid) = self.shared.take_spec(&self.common)
+    fn take_object(&mut self, told: &Told) {
+        let object = told.object();
+        if let Some(valid) = self.shared.take_spec(&self.common, &object)
             && !Arc::ptr_eq(&valid, &self.valid)
         {
             self.valid = valid;
@@ -285,8 +286,8 @@ impl<W: World, S: Servers> Leader<W, S> {
     }
 
     /// The secrets are others; whether there is a replication account is part of the spec.
-    fn take_secrets(&mut self, object: &Object) {
-        self.take_object(object);
+    fn take_secrets(&mut self, told: &Told) {
+        self.take_object(told);
         self.take_credentials();
     }
 
@@ -384,7 +385,7 @@ impl<W: World, S: Servers> Leader<W, S> {
 
     fn work(&mut self, site: &Site, job: Box<Job>) {
         let id: WorkId = job.id;
-        let because = match self.sites.get(site) {
+        let because = match self.sites.get_mut(site) {
             Some(hands) => match hands.lanes.take(job) {
                 Ok(()) => return,
                 Err(_) => "its lane is full",

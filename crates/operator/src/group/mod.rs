@@ -37,6 +37,7 @@ use crate::http::replay::Replay;
 use crate::object::Object;
 use crate::servers::Servers;
 use crate::tasks::{again_after_panics, own};
+use crate::told::Told;
 use crate::world::{Event, GroupId, World};
 use bloodraven_wire::GroupUid;
 use refusal::Unled;
@@ -78,7 +79,7 @@ pub(crate) struct Common<W, S> {
 pub(crate) struct Shared {
     pub(crate) id: GroupId,
     pub(crate) uid: GroupUid,
-    pub(crate) told: watch::Receiver<Arc<Object>>,
+    pub(crate) told: watch::Receiver<Arc<Told>>,
     pub(crate) secrets: watch::Sender<Option<Arc<Known>>>,
     /// Somebody was refused: read the secrets again.
     pub(crate) reread: Notify,
@@ -104,7 +105,7 @@ pub(crate) fn attend<W: World, S: Servers>(
     common: &Arc<Common<W, S>>,
     id: GroupId,
     uid: GroupUid,
-    told: watch::Receiver<Arc<Object>>,
+    told: watch::Receiver<Arc<Told>>,
 ) -> (Arc<Shared>, crate::tasks::Owned) {
     let (events, written) = mpsc::channel(EVENTS);
     let shared = Arc::new(Shared {
@@ -142,8 +143,9 @@ async fn lead_whenever_elected<W: World, S: Servers>(common: Arc<Common<W, S>>, 
     loop {
         let Ok(Some(reign)) = reigns.wait_for(Option::is_some).await.map(|reign| *reign) else { return };
         told.borrow_and_update();
-        let (valid, unread) = match shared.take_spec(&common) {
-            None if !shared.told.borrow().deleting => taken::recover(&common, &shared).await,
+        let object = shared.object();
+        let (valid, unread) = match shared.take_spec(&common, &object) {
+            None if !shared.told.borrow().deleting => Box::pin(taken::recover(&common, &shared, &object)).await,
             valid => (valid, false),
         };
         let unled_now = valid.is_none() && !shared.told.borrow().deleting;
@@ -255,16 +257,21 @@ impl Shared {
         self.secrets.borrow().as_ref().is_some_and(|known| known.now.replication.is_some())
     }
 
+    /// The object as it was told last.
+    pub(crate) fn object(&self) -> Object {
+        let told = Arc::clone(&self.told.borrow());
+        told.object()
+    }
+
     /// The spec as it stands, or the last one that could be taken; none: nothing can be led.
-    fn take_spec<W: World, S: Servers>(&self, common: &Common<W, S>) -> Option<Arc<Valid>> {
-        let object = Arc::clone(&self.told.borrow());
+    fn take_spec<W: World, S: Servers>(&self, common: &Common<W, S>, object: &Object) -> Option<Arc<Valid>> {
         if object.deleting {
             return None;
         }
         let valid = self.valid.borrow().clone();
         let replication = self.has_replication();
         let now = common.world.now();
-        let (next, refused) = match spec::read(&object, valid.as_deref(), now.wall, replication) {
+        let (next, refused) = match spec::read(object, valid.as_deref(), now.wall, replication) {
             Ok(read) => (read, None),
             // Secrets may come and go under a spec that stays.
             Err(because) => (valid.as_ref().and_then(|valid| valid.under(replication)), Some(because)),

@@ -7,9 +7,10 @@
 use super::{Common, STORE_BOUND, Shared, lock, spec};
 use crate::servers::Servers;
 use crate::tasks::rest;
-use crate::world::{Account, MissingSecret, Secrets, World};
+use crate::world::{Account, GroupId, MissingSecret, Secrets, World};
 use bloodraven_brain::group::accounts::{AccountRole, CredentialsVersion};
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -48,8 +49,9 @@ pub(crate) struct Known {
 pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared: Arc<Shared>) {
     let mut changes = common.world.changes_of(&shared.id);
     let mut missing: Option<MissingSecret> = None;
+    let mut next = share(AGAIN, &shared.id);
     loop {
-        let now_missing = match read(&common, &shared).await.and_then(usable) {
+        let now_missing = match Box::pin(read(&common, &shared)).await.and_then(usable) {
             Ok(secrets) => {
                 let missing = secrets.missing.clone();
                 shared.secrets.send_if_modified(|known| take(known, secrets));
@@ -68,10 +70,19 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
             // A closed channel never wakes: the timer does.
             Ok(()) = changes.changed(), if !known => {}
             () = shared.reread.notified() => {}
-            () = rest(if known { AGAIN } else { SOON }) => continue,
+            () = rest(if known { std::mem::replace(&mut next, AGAIN) } else { SOON }) => continue,
         }
         rest(if known { SOON } else { Duration::from_millis(50) }).await;
     }
+}
+
+/// A part of that time which is a group's own: groups that are attended to in the same moment read apart from then on.
+fn share(time: Duration, group: &GroupId) -> Duration {
+    let mut hasher = DefaultHasher::new();
+    group.hash(&mut hasher);
+    // Nine bits are enough to spread a thousand groups over half a minute.
+    let part = u32::try_from(hasher.finish() % 512).unwrap_or_default();
+    time * (part + 1) / 512
 }
 
 /// Those that the spec in force names; without one, those that the object names, as far as it can be read.
@@ -81,7 +92,7 @@ async fn read<W: World, S: Servers>(common: &Common<W, S>, shared: &Shared) -> R
     let valid = shared.valid.borrow().clone().filter(|_| common.leadership.holds());
     let wanted = match &valid {
         Some(valid) => Cow::Borrowed(valid.object()),
-        None => Cow::Owned(spec::typed(&shared.told.borrow()).map_err(unread)?),
+        None => Cow::Owned(spec::typed(shared.object()).map_err(unread)?),
     };
     let read = timeout(STORE_BOUND, common.world.secrets(&shared.id, &wanted)).await;
     read.unwrap_or_else(|_| Err(unread("no answer within 5 s".to_owned())))
@@ -216,6 +227,16 @@ mod tests {
             assert_eq!(read(password, "b", 2).1, 5 + u64::try_from(number).expect("small"));
         }
         assert_eq!(read("six", "b", 2), row(false, 8, "five four three one", true), "bounded");
+    }
+
+    #[test]
+    fn groups_that_begin_together_read_apart() {
+        let whole = Duration::from_secs(30);
+        let shares: Vec<Duration> =
+            (0..300).map(|group| share(whole, &GroupId::new("shop", &format!("orders-{group}")))).collect();
+        assert!(shares.iter().all(|share| !share.is_zero() && *share <= whole));
+        let third = |from: u64| shares.iter().filter(|share| (from..from + 10).contains(&share.as_secs())).count();
+        assert!([third(0), third(10), third(20)].into_iter().all(|count| (50..150).contains(&count)), "{shares:?}");
     }
 
     #[test]

@@ -172,9 +172,9 @@ pub(crate) fn client() -> Result<reqwest::Client, reqwest::Error> {
         .timeout(BOUND)
         // One that stands since before a cut is found dead once, not twice.
         .pool_max_idle_per_host(1)
-        // What is said in a move follows at once. At rest a word goes every few seconds, and a thousand groups would keep
-        // three thousand connections, each with its buffers, in between.
-        .pool_idle_timeout(Duration::from_secs(1))
+        // What is said in a move follows at once, or half a second later. At rest a word goes every few seconds, and a
+        // thousand groups would keep three thousand connections, each with its buffers, in between.
+        .pool_idle_timeout(Duration::from_millis(600))
         .dns_resolver(Arc::new(Names::new(NAMES_ARE_GOOD_FOR, MOST_NAMES)))
         .http1_only()
         .build()

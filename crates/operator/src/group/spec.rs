@@ -4,6 +4,7 @@
 //! same text twice, or take half of it.
 
 use crate::object::Object;
+use crate::told::Text;
 use bloodraven_api::MysqlFailoverGroup;
 use bloodraven_api::admission::Violation;
 use bloodraven_blueprint::objects::Taken;
@@ -11,6 +12,7 @@ use bloodraven_blueprint::spec;
 use bloodraven_brain::group::Spec;
 use bloodraven_brain::time::Wall;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// A spec that was taken.
 #[derive(Clone, Debug)]
@@ -18,8 +20,10 @@ pub(crate) struct Valid {
     pub(crate) spec: Spec,
     /// The generation that it is of.
     pub(crate) generation: i64,
+    /// Of its metadata only who it is.
     object: MysqlFailoverGroup,
-    text: Value,
+    /// The spec, word for word.
+    text: Text,
 }
 
 impl Valid {
@@ -30,7 +34,7 @@ impl Valid {
 
     /// As it is kept for operators to come.
     pub(super) fn taken(&self) -> Taken {
-        Taken { generation: self.generation, spec: self.text.clone() }
+        Taken { generation: self.generation, spec: self.text.read() }
     }
 
     /// The same under other Secrets; none: those make no difference.
@@ -56,9 +60,9 @@ pub(super) fn read(
     now: Wall,
     replication: bool,
 ) -> Result<Option<Valid>, String> {
-    let text = object.spec().unwrap_or(&Value::Null);
+    let text = Text::of(&object.spec());
     let same = |valid: &Valid| {
-        valid.text == *text && valid.generation == object.generation && valid.spec.replication_account == replication
+        valid.text == text && valid.generation == object.generation && valid.spec.replication_account == replication
     };
     if before.is_some_and(same) {
         return Ok(None);
@@ -76,18 +80,20 @@ pub(super) fn again(object: &Object, taken: Taken, now: Wall, replication: bool)
 }
 
 /// The object, typed, as far as its spec goes.
-pub(super) fn typed(object: &Object) -> Result<MysqlFailoverGroup, String> {
-    spec::object(Value::clone(&object.raw)).map_err(in_words)
+pub(super) fn typed(object: Object) -> Result<MysqlFailoverGroup, String> {
+    spec::object(Arc::unwrap_or_clone(object.raw)).map_err(in_words)
 }
 
 fn take(raw: Value, before: Option<&MysqlFailoverGroup>, now: Wall, replication: bool) -> Result<Valid, String> {
-    let text = raw.get("spec").cloned().unwrap_or_default();
+    let text = Text::of(&raw.get("spec"));
     let generation = raw["metadata"]["generation"].as_i64().unwrap_or(0);
-    let typed = spec::object(raw).map_err(in_words)?;
+    let mut typed = spec::object(raw).map_err(in_words)?;
     let mut taken = spec::group(&typed, before, now, replication).map_err(in_words)?;
     // Nobody looks after caches yet. The world says so when it is asked for one; a leader that waited for it would hold a
     // planned failover up.
     taken.cache = None;
+    // The record is in there, and perhaps all that somebody applied: nobody looks for it here.
+    (typed.metadata.annotations, typed.metadata.managed_fields) = (None, None);
     Ok(Valid { spec: taken, generation, object: typed, text })
 }
 

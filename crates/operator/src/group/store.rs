@@ -4,19 +4,22 @@
 //! In: loads and saves of the brain's, the leader as it is. Out: what is stored; how each save ended. Must not: write
 //! without leadership, answer a save with more than is known, or let what people see delay what is kept.
 //!
-//! **A save** writes the record's annotation, then the status, each bound to the version that was last read or written.
+//! **A save** writes the record's annotation, then the status if more is to be kept than the annotation holds, each bound to
+//! the version that was last read or written. Stored means that either copy took the record; a move waits for no second one.
 //! Somebody else's write (an admin's new spec, a removed request) makes that version stale without changing anything that
 //! this leader rests on. So after a conflict the object is read again: if it still keeps exactly what this leader knows to
 //! be stored, the write is made on top of the new version; if not, nobody knows what is stored any more, and the brain
-//! hears so. A copy that was taken away or is behind is written anew from memory, as long as both copies together still
-//! say what this leader knows: nothing is lost by that. One that says more is never overwritten.
+//! hears so. A copy that was taken away, is behind or was spoilt by hand is written anew from memory, as long as what can be
+//! read still says what this leader knows: nothing is lost by that. One that says more is never overwritten.
 
 use super::leader::ToLeader;
 use super::progress;
 use super::report::{Sight, Status};
 use super::{Common, STORE_BOUND, Shared};
 use crate::object::Object;
+use crate::pace;
 use crate::servers::Servers;
+use crate::told::Text;
 use crate::world::{Refused, Version, World};
 use bloodraven_blueprint::status::Annotations;
 use bloodraven_brain::group::input::{Loaded, Saved};
@@ -59,7 +62,7 @@ struct Known {
     version: Version,
     status: Status,
     /// The status as it was last written or read, word for word.
-    text: Value,
+    text: Text,
     /// What is kept in both copies; none: that cannot be read.
     kept: Option<Kept>,
     /// The annotations that are ours.
@@ -171,12 +174,12 @@ impl<W: World, S: Servers> Store<W, S> {
     async fn load(&mut self) {
         let loaded = match self.read().await {
             Some(object) => {
-                let loaded = match object.kept() {
+                let kept = object.kept();
+                self.know(&object, kept.clone().ok());
+                match kept {
                     Ok(kept) => Loaded::Kept(Box::new(kept)),
                     Err(corrupt) => Loaded::Corrupt(corrupt.to_string()),
-                };
-                self.know(&object);
-                loaded
+                }
             }
             None => Loaded::Failed,
         };
@@ -190,15 +193,15 @@ impl<W: World, S: Servers> Store<W, S> {
         (object.uid == self.shared.uid).then_some(object)
     }
 
-    fn know(&mut self, object: &Object) {
-        let text = object.status().cloned().unwrap_or_default();
+    fn know(&mut self, object: &Object, kept: Option<Kept>) {
+        let text = Text::of(&object.status());
         let (version, status) = (object.version.clone(), Status::read(object.status()));
         let value = |key: &str| (key.to_owned(), object.annotations.get(key).cloned());
         let annotations = Annotations::default().entries().into_iter().map(|(key, _)| value(key)).collect();
-        self.known = Some(Known { version, status, text, kept: object.kept().ok().map(plain), annotations });
+        self.known = Some(Known { version, status, text, kept: kept.map(plain), annotations });
     }
 
-    /// The annotation first, then the status.
+    /// The annotation first, then what it does not hold.
     async fn save(&mut self, kept: &Kept, base: &Kept) -> Saved {
         let Some(known) = &self.known else { return Saved::Unknown };
         let Ok((_, annotations)) = known.status.keeping(kept) else {
@@ -212,7 +215,10 @@ impl<W: World, S: Servers> Store<W, S> {
             };
         }
         let between = Kept::join(kept.anchor(), base.clone());
+        // What is to be kept stands in both copies together then; the status follows with the next picture.
+        let is_all = plain(between.clone()) == plain(kept.clone());
         match self.save_annotations(&annotations, base, &between).await {
+            Wrote::Done if is_all => Saved::All,
             Wrote::Done => match self.save_status(kept, &between).await {
                 Wrote::Done => Saved::All,
                 Wrote::Denied | Wrote::Doubt => Saved::RecordOnly,
@@ -286,7 +292,13 @@ impl<W: World, S: Servers> Store<W, S> {
         let wrote = timeout(STORE_BOUND, self.common.leadership.guard(call)).await;
         let version = self.ended("status", wrote.ok().and_then(Result::ok))?;
         if let Some(known) = &mut self.known {
-            *known = Known { version, status, text, kept, annotations: std::mem::take(&mut known.annotations) };
+            *known = Known {
+                version,
+                status,
+                text: Text::of(&text),
+                kept,
+                annotations: std::mem::take(&mut known.annotations),
+            };
         }
         Ok(())
     }
@@ -312,10 +324,11 @@ impl<W: World, S: Servers> Store<W, S> {
     /// After a conflict: what the object keeps. If that is what it was thought to keep, its version is known again.
     async fn look_again(&mut self, base: &Kept) -> Found {
         let Some(object) = self.read().await else { return Found::Nothing };
-        if !object.kept().is_ok_and(|kept| plain(kept) == plain(base.clone())) {
+        let base = plain(base.clone());
+        if !object.copies().tell(&base) {
             return Found::Other;
         }
-        self.know(&object);
+        self.know(&object, Some(base));
         Found::Same
     }
 
@@ -331,28 +344,47 @@ impl<W: World, S: Servers> Store<W, S> {
             return;
         }
         let Ok((status, annotations)) = known.status.keeping(&base) else { return };
-        let status = status.showing(&sight);
-        let is_news = self.is_news(&status.to_json(), &known.text);
+        let is_news = self.is_news(&status.showing(&sight).to_json(), &known.text);
         if known.annotations != values(&annotations) && Instant::now() >= self.copy_due {
-            self.copy_due = Instant::now() + COPY_AGAIN;
             tracing::warn!(fg = %self.shared.id, "annotations are not as they were stored; they are written anew from memory");
-            self.save_annotations(&annotations, &base, &base).await;
+            if !matches!(self.save_annotations(&annotations, &base, &base).await, Wrote::Done) {
+                self.copy_due = Instant::now() + COPY_AGAIN;
+            }
         }
-        if !is_news {
-            return;
-        }
-        self.progress_due = Instant::now() + self.common.progress;
-        if let Err(None) = self.write_status(Purpose::Show, status, Some(base.clone())).await
-            && self.look_again(&base).await == Found::Other
-        {
-            tracing::warn!(fg = %self.shared.id, "somebody else changed what is stored; it is read again");
-            self.known = None;
-            let _ = self.inbox.send(ToLeader::Doubt).await;
+        if is_news {
+            self.progress_due = self.next_progress();
+            self.show(&sight, &base).await;
         }
     }
 
-    fn is_news(&self, status: &Value, before: &Value) -> bool {
-        if Instant::now() >= self.progress_due { status != before } else { !progress::is_all(status, before) }
+    /// The second copy of the record goes with it: somebody who writes all the time must not hold it up.
+    async fn show(&mut self, sight: &Sight, base: &Kept) {
+        for _ in 0..CONFLICTS {
+            let status = self.known.as_ref().and_then(|known| known.status.keeping(base).ok());
+            let Some((status, _)) = status else { return };
+            let Err(None) = self.write_status(Purpose::Show, status.showing(sight), Some(base.clone())).await else {
+                return;
+            };
+            match self.look_again(base).await {
+                Found::Same => {}
+                Found::Nothing => return,
+                Found::Other => {
+                    tracing::warn!(fg = %self.shared.id, "somebody else changed what is stored; it is read again");
+                    self.known = None;
+                    let _ = self.inbox.send(ToLeader::Doubt).await;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn next_progress(&self) -> Instant {
+        Instant::now() + pace::among(*self.common.leading.borrow(), self.common.progress)
+    }
+
+    fn is_news(&self, status: &Value, before: &Text) -> bool {
+        let before = before.read();
+        if Instant::now() >= self.progress_due { *status != before } else { !progress::is_all(status, &before) }
     }
 
     /// What cannot be read stays as it is; beside it stands that it cannot be read.
@@ -362,11 +394,11 @@ impl<W: World, S: Servers> Store<W, S> {
         if !self.is_news(&status.to_json(), &known.text) {
             return;
         }
-        self.progress_due = Instant::now() + self.common.progress;
+        self.progress_due = self.next_progress();
         if let Err(None) = self.write_status(Purpose::Show, status, None).await
             && let Some(object) = self.read().await
         {
-            self.know(&object);
+            self.know(&object, object.kept().ok());
         }
     }
 }

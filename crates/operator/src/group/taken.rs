@@ -6,6 +6,7 @@
 
 use super::spec::{self, Valid};
 use super::{Common, STORE_BOUND, Shared};
+use crate::object::Object;
 use crate::servers::Servers;
 use crate::tasks::rest;
 use crate::world::{Refused, World};
@@ -59,11 +60,11 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
 pub(super) async fn recover<W: World, S: Servers>(
     common: &Common<W, S>,
     shared: &Shared,
+    object: &Object,
 ) -> (Option<Arc<Valid>>, bool) {
-    let object = Arc::clone(&shared.told.borrow());
     let Ok(Ok(kept)) = timeout(STORE_BOUND, common.world.kept_spec(&shared.id)).await else { return (None, true) };
     let Some(kept) = kept else { return (None, false) };
-    match spec::again(&object, kept, common.world.now().wall, shared.has_replication()) {
+    match spec::again(object, kept, common.world.now().wall, shared.has_replication()) {
         Ok(valid) => {
             tracing::warn!(fg = %shared.id, "the spec is refused; the last one that was taken stays in force");
             let valid = Arc::new(valid);

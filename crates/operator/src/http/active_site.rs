@@ -100,8 +100,7 @@ fn sealed_view(app: &App, shared: &Shared, keys: &Keys, nonce: Nonce, view: View
 
 /// The view in the stored record; none: there is no record.
 fn stored(shared: &Shared) -> Result<Option<View>, Refusal> {
-    let object = Arc::clone(&shared.told.borrow());
-    match object.kept() {
+    match shared.object().kept() {
         Ok(kept) => Ok(kept.record.as_ref().map(bloodraven_brain::record::Record::view)),
         Err(corrupt) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, corrupt.to_string())),
     }

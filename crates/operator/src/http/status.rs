@@ -36,7 +36,7 @@ pub(super) async fn status(State(app): State<Arc<App>>) -> Response {
 fn entry(shared: &Shared) -> Value {
     match shared.outlook() {
         Some(own) => group::entry(Some(&own), None),
-        None => group::entry(Arc::clone(&shared.told.borrow()).status(), None),
+        None => group::entry(shared.object().status(), None),
     }
 }
 

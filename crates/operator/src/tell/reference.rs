@@ -26,9 +26,10 @@ const fn row(reason: EventReason) -> (&'static str, &'static str) {
         ),
         E::NoPrimaryDetected => ("no site is writable", "the message says what is waited for"),
         E::TotalLossDetected => ("no site answers", "bring pods, nodes or network back; nothing moves by itself"),
-        E::AuthorityCorrupt => {
-            ("a stored copy of the record cannot be read", "mend the part that is named; nothing moves until then")
-        }
+        E::AuthorityCorrupt => (
+            "a stored copy of the record cannot be read, or the two contradict each other",
+            "mend the part that is named; nothing moves until then",
+        ),
         E::AuthorityBehind => ("the record has gone back in time", "wait: it starts over above every epoch heard"),
         E::PromotionHeld => (
             "no proof of release, and time alone brings none; said again every 5 minutes",

@@ -1,7 +1,7 @@
 //! A world in memory.
 
 use crate::world::{
-    Account, Addresses, Event, Glimpse, GroupId, HostPort, Look, MissingSecret, Refused, Secrets, Unavailable,
+    Account, Addresses, Event, Glimpse, GroupId, HostPort, Look, MissingSecret, Refused, Secrets, Text, Unavailable,
     Undismissed, Unfurnished, Version, World,
 };
 use bloodraven_api::MysqlFailoverGroup;
@@ -58,6 +58,8 @@ struct Inner {
     pods: Vec<PodFacts>,
     operators: BTreeMap<String, String>,
     refusing: BTreeSet<Refusing>,
+    /// How often the annotations and the status were written to keep something.
+    saves: (usize, usize),
     password: String,
     shown: Option<Outward>,
     events: Vec<Event>,
@@ -154,6 +156,11 @@ impl FakeWorld {
 
     fn refuses(&self, what: Refusing) -> bool {
         self.lock().refusing.contains(&what)
+    }
+
+    /// How often annotations and a status were written to keep something, and not to show it.
+    pub(crate) fn saves(&self) -> (usize, usize) {
+        self.lock().saves
     }
 
     pub(crate) fn password(&self, password: &str) {
@@ -255,7 +262,7 @@ impl World for FakeWorld {
 
     async fn groups(&self) -> Result<Vec<Glimpse>, Unavailable> {
         let inner = self.lock();
-        let glimpse = |(id, object): (&GroupId, &Value)| Glimpse { id: id.clone(), object: Arc::new(object.clone()) };
+        let glimpse = |(id, object): (&GroupId, &Value)| Glimpse { id: id.clone(), object: Arc::new(Text::of(object)) };
         Ok(inner.objects.iter().map(glimpse).collect())
     }
 
@@ -275,6 +282,7 @@ impl World for FakeWorld {
         if self.refuses(Refusing::Annotations) {
             return Err(Refused::Denied { because: "a test".to_owned() });
         }
+        self.lock().saves.0 += 1;
         let wrote = self.write(group, version, |object| {
             for (key, value) in annotations {
                 match value {
@@ -294,6 +302,11 @@ impl World for FakeWorld {
     }
 
     async fn save_status(&self, group: &GroupId, version: &Version, status: &Value) -> Result<Version, Refused> {
+        self.lock().saves.1 += 1;
+        self.show_status(group, version, status).await
+    }
+
+    async fn show_status(&self, group: &GroupId, version: &Version, status: &Value) -> Result<Version, Refused> {
         if self.refuses(Refusing::Status) {
             return Err(Refused::Denied { because: "a test".to_owned() });
         }

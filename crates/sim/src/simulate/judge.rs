@@ -151,6 +151,11 @@ impl World {
     pub(super) fn was_persisted(&mut self, op: usize, wrote: Wrote, kept: &Kept) {
         let Some(record) = kept.record.as_ref().filter(|_| wrote == Wrote::Ok) else { return };
         self.planned_stored(kept);
+        if self.store.status.contradicts(&self.store.annotation) {
+            let epoch = record.epoch;
+            self.judge
+                .broken(self.now, "copies agree", || format!("the copies of epoch {epoch} contradict each other"));
+        }
         let newer = (record.epoch, record.phase) > (self.judge.epoch, self.judge.phase);
         if !newer {
             if record.epoch < self.judge.epoch && !self.judge.gone_back {

@@ -12,14 +12,15 @@
 //! # Ok::<(), bloodraven_testbed::kubernetes::ApiServerError>(())
 //! ```
 //!
-//! Reading order: `api_server` is what tests use, `client` its Rust client (with the feature of that name); `launch` and
-//! `files` are how it is set up, `certificates` and `kubeconfig` what it shows and gives; `etcd`, `programs` and
-//! `toolchain` are where its programs come from.
+//! Reading order: `api_server` is what tests use, `client` its Rust client (with the feature of that name), `requests`
+//! what it was asked; `launch` and `files` are how it is set up, `certificates` and `kubeconfig` what it shows and gives;
+//! `etcd`, `programs` and `toolchain` are where its programs come from.
 
 mod api_server;
 #[cfg(feature = "client")]
 mod client;
 mod launch;
+mod requests;
 
 pub(crate) mod certificates;
 mod files;
@@ -40,6 +41,7 @@ pub(crate) use self::etcd::Ports as EtcdPorts;
 pub use self::etcd::{Error as EtcdError, Etcd};
 pub use self::programs::{Error as ProgramError, Program, VERSION};
 pub(crate) use self::programs::{GoProgram, digest};
+pub use self::requests::requests;
 pub use self::toolchain::{Error as ToolchainError, Release};
 
 /// The kinds of cache entries that this module makes.

@@ -1,5 +1,6 @@
 //! A leader among obedient sites: what it does when something goes wrong, and in which order.
 
+mod copies;
 mod faults;
 mod moves;
 mod traces;

@@ -3,7 +3,6 @@
 use super::{facts, fresh, running, set, spec, told, write};
 use crate::candidate::drain::Receiver;
 use crate::group::forecast::{Ending, Rehearsal};
-use crate::group::kept::{Anchor, Kept};
 use crate::group::report::NotReady;
 use crate::group::{Input, Notice, Obstacle, Task};
 use crate::name::{Instance, Site};
@@ -343,22 +342,6 @@ fn what_if_tells_who_would_write_and_changes_nothing() {
     let forecast = stage.group.what_if(stage.now, &[site("iad"), site("pdx"), site("fra")]);
     assert!(matches!(forecast.ending, Ending::Nobody { .. }), "{forecast:?}");
     assert_eq!(stage.group, before);
-}
-
-#[test]
-fn what_belongs_to_an_earlier_tenure_is_not_taken_for_the_present_one() {
-    let stage = running(&["iad", "pdx"]);
-    let before = stage.store.clone();
-    assert!(before.promotion.is_some());
-    let mut granted = before.record.clone().expect("a record");
-    (granted.epoch, granted.tenure, granted.phase) = (granted.epoch + 2, granted.epoch + 2, Phase::Granting);
-    let joined = Kept::join(Anchor { record: Some(granted.clone()), ..Anchor::default() }, before.clone());
-    assert_eq!(joined.record, Some(granted), "the annotation took it, the status did not");
-    assert_eq!(joined.promotion, None, "nothing is opened before its own replication is cut");
-    let voters = crate::record::Record { epoch: before.epoch() + 1, ..before.record.clone().expect("a record") };
-    let joined = Kept::join(Anchor { record: Some(voters), ..Anchor::default() }, before.clone());
-    assert_eq!(joined.promotion, before.promotion, "a voter change is the same tenure");
-    assert_eq!(Kept::join(Anchor::default(), before.clone()), before);
 }
 
 #[test]

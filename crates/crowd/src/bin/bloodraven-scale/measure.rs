@@ -159,9 +159,11 @@ pub(crate) async fn lose_primaries(stage: &Stage, most: usize) -> Result<Lost> {
         let (site, since) = stage.crowd.writer(place.group)?;
         (site != place.site).then_some(since)
     };
-    let moved = stage.seen.until(MOVES, || losers.iter().all(|place| opened(place).is_some())).await;
-    let decided = losers.iter().filter_map(|place| stage.seen.of(place.group).left_stable.filter(|left| *left > at));
-    let mut decided: Vec<Duration> = decided.map(|left| left - at).collect();
+    let decided = |place: &Place| stage.seen.of(place.group).left_stable.filter(|left| *left > at);
+    // What is stored is heard of a moment later.
+    let over = |place: &Place| opened(place).is_some() && decided(place).is_some();
+    let moved = stage.seen.until(MOVES, || losers.iter().all(over)).await;
+    let mut decided: Vec<Duration> = losers.iter().filter_map(decided).map(|left| left - at).collect();
     let mut opened: Vec<Duration> = losers.iter().filter_map(opened).map(|since| since - at).collect();
     decided.sort_unstable();
     opened.sort_unstable();
