@@ -174,7 +174,8 @@ impl Book {
     }
 
     fn begin(&self, evidence: &Evidence, now: Moment) -> Verdict {
-        let silent = evidence.primary.is_none_or(|primary| !evidence.readings.contains_key(&primary));
+        let answers = |primary| evidence.executed.is_some() && evidence.readings.contains_key(&primary);
+        let silent = !evidence.primary.is_some_and(answers);
         Verdict {
             acknowledged: self.counts.acknowledged,
             refused: self.counts.refused,

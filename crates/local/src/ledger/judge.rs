@@ -31,7 +31,7 @@ pub struct Evidence {
     pub received: BTreeMap<SiteNumber, GtidSet>,
     /// What the divergence reports list.
     pub divergent: GtidSet,
-    /// What the primary has executed.
+    /// What the primary has executed, read after all that was received; none: it did not answer.
     pub executed: Option<GtidSet>,
 }
 

@@ -1,6 +1,7 @@
 //! The ledger on made-up histories: every verdict can fail, and none fails on what is right.
 
 use super::{Book, Evidence, Moment, Outcome, Reading, SiteNumber, Tenure, Verdict, Write};
+use bloodraven_gtid::GtidSet;
 use std::collections::BTreeMap;
 
 const IAD: SiteNumber = SiteNumber(0);
@@ -28,6 +29,7 @@ fn evidence(primary: SiteNumber, found: &[(SiteNumber, &[u64])]) -> Evidence {
         began: Moment(100 * SECOND),
         primary: Some(primary),
         readings: readings.collect(),
+        executed: Some(GtidSet::new()),
         ..Evidence::default()
     }
 }
@@ -199,6 +201,15 @@ fn what_a_later_primary_had_received_must_be_there() {
     seen.executed = Some(set("A:1-8"));
     seen.received = BTreeMap::from([(FRA, set("A:1-10"))]);
     assert_eq!(judge(&mut book, &seen).received_and_lost, 0);
+}
+
+#[test]
+fn a_primary_that_does_not_tell_what_it_executed_leaves_the_judgement_open() {
+    let mut book = moved_once();
+    let seen = evidence(PDX, &[(IAD, &[]), (PDX, &[]), (FRA, &[])]);
+    assert!(judge(&mut book, &seen).is_clean());
+    let verdict = judge(&mut book, &Evidence { executed: None, ..seen });
+    assert!(!verdict.is_clean() && verdict.incomplete.is_some(), "{verdict}");
 }
 
 #[test]

@@ -5,9 +5,11 @@
 
 use super::scene::Scene;
 use crate::assembly::Status;
+use bloodraven_gtid::GtidSet;
 use bloodraven_mysql::{Account, Deadline, Reading, Server, Session};
 use futures_util::future::join_all;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +45,7 @@ pub(super) async fn run(scene: Arc<Scene>) {
         let Ok(status) = scene.local.status() else { continue };
         let sidecars = join_all(status.sites.iter().map(|site| ask_sidecar(&client, site.sidecar)));
         let operators = join_all(status.operators.iter().map(|one| ask_operator(&client, one.http)));
-        let (sidecars, operators, ()) = tokio::join!(sidecars, operators, read_servers(&scene));
+        let (sidecars, operators, _) = tokio::join!(sidecars, operators, read_servers(&scene));
         let mut model = scene.model();
         model.sidecars = sidecars;
         model.operators = operators;
@@ -65,11 +67,14 @@ async fn ask_operator(client: &reqwest::Client, address: SocketAddr) -> bool {
     client.get(format!("http://{address}/healthz")).send().await.is_ok_and(|answer| answer.status().is_success())
 }
 
-/// Reads every server's sets, side by side: what it executed, and what it received while it followed.
-pub(super) async fn read_servers(scene: &Scene) {
-    let (Ok(status), Ok(account)) = (scene.local.status(), scene.local.store().account("operator")) else { return };
+/// Reads every server's sets, side by side: what it executed, and what it received while it followed. Out: what those that
+/// answered this time have executed.
+pub(super) async fn read_servers(scene: &Scene) -> BTreeMap<String, GtidSet> {
+    let (Ok(status), Ok(account)) = (scene.local.status(), scene.local.store().account("operator")) else {
+        return BTreeMap::new();
+    };
     let readings = join_all(status.sites.iter().map(|site| read_server(site.admin, account.clone()))).await;
-    take_in(scene, &status, readings);
+    take_in(scene, &status, readings)
 }
 
 async fn read_server(admin: SocketAddr, (user, password): (String, String)) -> Option<Reading> {
@@ -82,7 +87,8 @@ async fn read_server(admin: SocketAddr, (user, password): (String, String)) -> O
     timeout(WITHIN, read).await.ok().flatten()
 }
 
-fn take_in(scene: &Scene, status: &Status, readings: Vec<Option<Reading>>) {
+fn take_in(scene: &Scene, status: &Status, readings: Vec<Option<Reading>>) -> BTreeMap<String, GtidSet> {
+    let mut answered = BTreeMap::new();
     let mut model = scene.model();
     for (site, reading) in status.sites.iter().zip(readings) {
         let Some(reading) = reading else { continue };
@@ -94,6 +100,8 @@ fn take_in(scene: &Scene, status: &Status, readings: Vec<Option<Reading>>) {
             let before = model.received.remove(&site.name).unwrap_or_default();
             model.received.insert(site.name.clone(), before.union(&pending).union(&executed));
         }
+        answered.insert(site.name.clone(), executed.clone());
         model.executed.insert(site.name.clone(), executed);
     }
+    answered
 }

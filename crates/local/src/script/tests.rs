@@ -187,6 +187,8 @@ struct Puppets {
     pictures: Mutex<Vec<Seen>>,
     asked: Mutex<Vec<String>>,
     ledger: Verdict,
+    /// Verdicts that come before that one.
+    earlier: Mutex<Vec<Verdict>>,
     refuses: bool,
     stopped: bool,
     misses: AtomicUsize,
@@ -209,7 +211,7 @@ impl Stage for Puppets {
     }
 
     async fn audit(&self) -> Verdict {
-        self.ledger.clone()
+        self.earlier.lock().unwrap().pop().unwrap_or_else(|| self.ledger.clone())
     }
 
     fn ambush(&self, moment: &Moment, act: &Act) {
@@ -277,6 +279,28 @@ async fn a_run_waits_for_what_is_expected_and_ends_with_the_ledger() {
     assert_eq!(outcome.failed, None);
     let asked = puppets.asked.lock().unwrap().clone();
     assert_eq!(asked, ["load true", "Granted kill leader", "kill mysqld iad", "load false"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_ends_with_what_the_ledger_owes_when_everything_under_way_has_ended() {
+    let owes = Verdict { received_and_lost: 1, ..Verdict::default() };
+    let wrong = Verdict { wrong_side: 1, ..Verdict::default() };
+    let begun = tokio::time::Instant::now();
+    let ends = async |earlier: Vec<Verdict>, ledger: Verdict| {
+        let puppets = Puppets {
+            pictures: Mutex::new(vec![picture("iad")]),
+            earlier: earlier.into(),
+            ledger,
+            ..Puppets::default()
+        };
+        play("load on", &puppets).await.ledger
+    };
+    assert_eq!(ends(vec![owes.clone(); 3], Verdict::default()).await, Verdict::default());
+    // What was on the wrong side stays there, and is not asked for again.
+    assert_eq!(ends(vec![wrong.clone()], Verdict::default()).await, wrong);
+    assert!(begun.elapsed() < Duration::from_secs(1), "nothing was waited for");
+    assert_eq!(ends(Vec::new(), owes.clone()).await, owes);
+    assert!(begun.elapsed() >= Duration::from_secs(10), "it was asked for again and again");
 }
 
 #[tokio::test(start_paused = true)]
