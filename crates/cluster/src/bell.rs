@@ -90,7 +90,7 @@ impl Bell {
     /// Bells that nobody listens to any more are taken down.
     fn hang(&self, group: &GroupId, which: fn(&OfGroup) -> watch::Receiver<u64>) -> watch::Receiver<u64> {
         let mut each = self.lock();
-        each.retain(|id, bells| id == group || bells.is_heard());
+        each.retain(|id, bells| bells.is_heard() || id == group);
         let new = || OfGroup { all: watch::Sender::new(0), objects: watch::Sender::new(0) };
         which(each.entry(group.clone()).or_insert_with(new))
     }

@@ -1,7 +1,7 @@
 //! Requests to the API server, as plain JSON.
 //!
 //! In: a path, a body. Out: the object as it is stored now, or why not, told apart as finely as safety needs. Must not:
-//! retry, bound (the caller drops what takes too long), or put what it sent or got into an error or a log: some of it is
+//! retry, wait for an answer for ever (how long something may wait for its turn is its caller's business), or put what it sent or got into an error or a log: some of it is
 //! secret.
 
 use crate::lean::Lean;
@@ -12,6 +12,11 @@ use http::{Method, Request, header};
 use kube::Client;
 use serde_json::Value;
 use snafu::Snafu;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long an answer may take: who got a turn and hears nothing gives it to another.
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// See above.
 #[derive(Clone)]
@@ -117,7 +122,9 @@ impl Rest {
             Some((turns, rank)) => Some(turns.next(*rank).await),
             None => None,
         };
-        let text = self.client.request_text(request).await.map_err(Fault::of)?;
+        let silence = || Fault::Lost { because: format!("nothing was said within {} s", ANSWER.as_secs()) };
+        let answer = timeout(ANSWER, self.client.request_text(request)).await.map_err(|_| silence())?;
+        let text = answer.map_err(Fault::of)?;
         let read = serde_json::from_str(&text).map(|Lean(object)| object);
         read.map_err(|_| Fault::Lost { because: "what it said is no JSON".to_owned() })
     }

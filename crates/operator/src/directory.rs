@@ -6,6 +6,7 @@
 use crate::beats::Beat;
 use crate::group::{self, Common, Shared};
 use crate::http::Groups;
+use crate::pace;
 use crate::servers::Servers;
 use crate::tasks::{Owned, rest};
 use crate::told::Told;
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// How long the list may take.
 const LIST_BOUND: Duration = Duration::from_secs(5);
@@ -25,7 +26,7 @@ const AGAIN: Duration = Duration::from_secs(3);
 /// After a list that failed.
 const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
 
-/// Changes come in swarms.
+/// Changes come in swarms; those of many groups in larger ones, and each look goes over all of them.
 const SWARM: Duration = Duration::from_millis(5);
 
 struct Attended {
@@ -43,6 +44,7 @@ pub(crate) async fn keep<W: World, S: Servers>(
 ) {
     let mut changes = common.world.changes();
     let mut attended: BTreeMap<GroupId, Attended> = BTreeMap::new();
+    let mut orphans_due = Instant::now();
     loop {
         beat.beat();
         changes.borrow_and_update();
@@ -51,7 +53,10 @@ pub(crate) async fn keep<W: World, S: Servers>(
                 reconcile(&common, &mut attended, glimpses);
                 publish(&attended, &groups);
                 synced.send_replace(true);
-                release_orphans(&common).await;
+                if Instant::now() >= orphans_due {
+                    release_orphans(&common).await;
+                    orphans_due = Instant::now() + AGAIN;
+                }
                 AGAIN
             }
             Ok(Err(unavailable)) => {
@@ -61,7 +66,7 @@ pub(crate) async fn keep<W: World, S: Servers>(
             Err(_) => AFTER_A_FAILURE,
         };
         tokio::select! {
-            Ok(()) = changes.changed() => rest(SWARM).await,
+            Ok(()) = changes.changed() => rest(pace::among(attended.len(), SWARM)).await,
             () = rest(pause) => {}
         }
     }
@@ -86,8 +91,9 @@ fn reconcile<W: World, S: Servers>(
     attended: &mut BTreeMap<GroupId, Attended>,
     glimpses: Vec<Glimpse>,
 ) {
-    let listed: BTreeSet<GroupId> = glimpses.iter().map(|glimpse| glimpse.id.clone()).collect();
+    let listed: BTreeSet<&GroupId> = glimpses.iter().map(|glimpse| &glimpse.id).collect();
     attended.retain(|id, _| listed.contains(id));
+    drop(listed);
     for Glimpse { id, object } in glimpses {
         let known = attended.get(&id);
         if known.is_some_and(|known| Arc::ptr_eq(&known.told.borrow().text, &object)) {

@@ -19,8 +19,9 @@ const FURNISH_BOUND: Duration = Duration::from_secs(30);
 /// Without a word of a change everything is looked at again after so long: Secrets are not told of.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// After something that stood in the way.
+/// After something that stood in the way, and longer each time that it still does.
 const SOON: Duration = Duration::from_secs(1);
+const NOT_SO_SOON: Duration = Duration::from_secs(8);
 
 /// Changes come in swarms, most of them our own.
 const SWARM: Duration = Duration::from_secs(1);
@@ -29,7 +30,7 @@ const SWARM: Duration = Duration::from_secs(1);
 pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared: Arc<Shared>) {
     let (mut specs, mut secrets) = (shared.valid.subscribe(), shared.secrets.subscribe());
     let mut objects = common.world.changes_of_objects(&shared.id);
-    let (mut trouble, mut look, mut whole) = (None, Look::All, false);
+    let (mut trouble, mut look, mut whole, mut unfinished) = (None, Look::All, false, SOON);
     *lock(&shared.unbuilt) = None;
     loop {
         // Another spec may have come while a swarm was waited out.
@@ -52,6 +53,13 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
                 // Nobody answers, or this process leads no more: neither is the spec's fault.
                 Ok(Err(_)) | Err(_) => trouble.clone(),
             };
+            // The key is among what was made: until then it was missed.
+            if whole && shared.secrets.borrow().is_none() {
+                shared.reread.notify_one();
+            }
+            if whole || found != trouble {
+                unfinished = SOON;
+            }
             if found != trouble {
                 let now = common.world.now();
                 let is_specs = |it: &&Unfurnished| !matches!(it, Unfurnished::Store { .. });
@@ -61,7 +69,8 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
             }
         }
         // What was not done to the end is begun anew, and soon: nobody tells of what was never made.
-        let (pause, when_told) = if whole { (AGAIN, Look::Told) } else { (SOON, Look::All) };
+        let (pause, when_told) = if whole { (AGAIN, Look::Told) } else { (unfinished, Look::All) };
+        unfinished = unfinished.saturating_mul(2).min(NOT_SO_SOON);
         look = tokio::select! {
             Ok(()) = specs.changed() => Look::All,
             Ok(()) = secrets.changed() => Look::All,

@@ -3,6 +3,7 @@
 //! In: a leader as it is, the status before. Out: the status after, as JSON. Must not: lose a field that this release does
 //! not know, or one that it cannot read.
 
+use super::progress;
 use crate::world::GroupId;
 use bloodraven_api::MysqlFailoverGroupStatus;
 use bloodraven_blueprint::conditions::{self, Hands};
@@ -62,6 +63,11 @@ impl Status {
         let mut shown = self.clone();
         conditions::show_refused(now, generation, because, &mut shown.typed);
         shown
+    }
+
+    /// Whether it tells nothing that the one before did not, but that time goes by.
+    pub(super) fn only_goes_on(&self, before: &Self) -> bool {
+        self.strange == before.strange && progress::is_all(&self.typed, &before.typed)
     }
 
     pub(super) fn to_json(&self) -> Value {

@@ -1,10 +1,10 @@
-//! A group's secrets, read again every 30 s and after a refused login; at first, whenever something changed.
+//! A group's secrets, read again every 30 s and after a refused login; until they are complete, sooner.
 //!
 //! In: the world's secrets. Out: the last ones that were complete, which they are, and who logged in before; word of a
 //! change. Must not: forget what it knew because a reading failed, the key that was in force before the present one, or an
 //! account that some server may still ask for; take what no server would.
 
-use super::{Common, STORE_BOUND, Shared, lock, spec};
+use super::{Common, Shared, lock, spec};
 use crate::servers::Servers;
 use crate::tasks::rest;
 use crate::world::{Account, GroupId, MissingSecret, Secrets, World};
@@ -20,6 +20,12 @@ const AGAIN: Duration = Duration::from_secs(30);
 
 /// With a reason: many logins may be refused at once.
 const SOON: Duration = Duration::from_secs(1);
+
+/// A spec or a key that is new is told of in several words.
+const SWARM: Duration = Duration::from_millis(50);
+
+/// All of a group's Secrets. Each request has a bound of its own, and waits for its turn among those of all groups first.
+const BOUND: Duration = Duration::from_secs(30);
 
 /// So many accounts of before are tried where a login is refused: a Secret may change again before the first change has
 /// reached every server.
@@ -47,10 +53,12 @@ pub(crate) struct Known {
 
 /// Runs as long as the group is attended to.
 pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared: Arc<Shared>) {
-    let mut changes = common.world.changes_of(&shared.id);
+    let (mut specs, mut reigns) = (shared.valid.subscribe(), common.reigns.clone());
     let mut missing: Option<MissingSecret> = None;
-    let mut next = share(AGAIN, &shared.id);
+    let mut pauses = Pauses { complete: share(AGAIN, &shared.id), incomplete: SOON };
     loop {
+        specs.borrow_and_update();
+        let reign = reigns.borrow_and_update().map(|reign| reign.number);
         let now_missing = match Box::pin(read(&common, &shared)).await.and_then(usable) {
             Ok(secrets) => {
                 let missing = secrets.missing.clone();
@@ -66,13 +74,33 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
             missing = now_missing;
         }
         let known = shared.secrets.borrow().is_some();
+        let pause = pauses.next(known);
         tokio::select! {
-            // A closed channel never wakes: the timer does.
-            Ok(()) = changes.changed(), if !known => {}
             () = shared.reread.notified() => {}
-            () = rest(if known { std::mem::replace(&mut next, AGAIN) } else { SOON }) => continue,
+            // Closed channels never wake: the timer does.
+            Ok(()) = specs.changed(), if !known => {}
+            Ok(_) = reigns.wait_for(|now| now.map(|now| now.number) != reign), if !known => {}
+            () = rest(pause) => continue,
         }
-        rest(if known { SOON } else { Duration::from_millis(50) }).await;
+        rest(if known { SOON } else { SWARM }).await;
+    }
+}
+
+/// How long until they are read again without a reason.
+struct Pauses {
+    complete: Duration,
+    incomplete: Duration,
+}
+
+impl Pauses {
+    /// Longer each time while something is missing: a thousand groups may wait for somebody who makes their Secrets.
+    fn next(&mut self, complete: bool) -> Duration {
+        if complete {
+            self.incomplete = SOON;
+            return std::mem::replace(&mut self.complete, AGAIN);
+        }
+        let longer = self.incomplete.saturating_mul(2).min(AGAIN);
+        std::mem::replace(&mut self.incomplete, longer)
     }
 }
 
@@ -94,8 +122,8 @@ async fn read<W: World, S: Servers>(common: &Common<W, S>, shared: &Shared) -> R
         Some(valid) => Cow::Borrowed(valid.object()),
         None => Cow::Owned(spec::typed(shared.object()).map_err(unread)?),
     };
-    let read = timeout(STORE_BOUND, common.world.secrets(&shared.id, &wanted)).await;
-    read.unwrap_or_else(|_| Err(unread("no answer within 5 s".to_owned())))
+    let read = timeout(BOUND, common.world.secrets(&shared.id, &wanted)).await;
+    read.unwrap_or_else(|_| Err(unread(format!("no answer within {} s", BOUND.as_secs()))))
 }
 
 /// Returns whether something is new.
@@ -227,6 +255,17 @@ mod tests {
             assert_eq!(read(password, "b", 2).1, 5 + u64::try_from(number).expect("small"));
         }
         assert_eq!(read("six", "b", 2), row(false, 8, "five four three one", true), "bounded");
+    }
+
+    #[test]
+    fn who_waits_for_its_secrets_asks_less_often_each_time() {
+        let mut pauses = Pauses { complete: Duration::from_secs(7), incomplete: SOON };
+        let mut seconds = |complete: &[bool]| -> Vec<u64> {
+            complete.iter().map(|complete| pauses.next(*complete).as_secs()).collect()
+        };
+        assert_eq!(seconds(&[false; 7]), [1, 2, 4, 8, 16, 30, 30]);
+        assert_eq!(seconds(&[true; 3]), [7, 30, 30], "the first time in its own turn");
+        assert_eq!(seconds(&[false, false, true]), [1, 2, 30]);
     }
 
     #[test]

@@ -13,20 +13,17 @@
 //! read still says what this leader knows: nothing is lost by that. One that says more is never overwritten.
 
 use super::leader::ToLeader;
-use super::progress;
 use super::report::{Sight, Status};
 use super::{Common, STORE_BOUND, Shared};
 use crate::object::Object;
 use crate::pace;
 use crate::servers::Servers;
-use crate::told::Text;
 use crate::world::{Refused, Version, World};
 use bloodraven_blueprint::status::Annotations;
 use bloodraven_brain::group::input::{Loaded, Saved};
 use bloodraven_brain::group::kept::SiteKept;
 use bloodraven_brain::group::{Input, Kept, SaveId, Stored};
 use bloodraven_brain::time::Millis;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,9 +57,8 @@ pub(super) enum ToStore {
 /// The object as this writer knows it; none: not read yet, or in doubt.
 struct Known {
     version: Version,
+    /// As it was last written or read.
     status: Status,
-    /// The status as it was last written or read, word for word.
-    text: Text,
     /// What is kept in both copies; none: that cannot be read.
     kept: Option<Kept>,
     /// The annotations that are ours.
@@ -194,11 +190,10 @@ impl<W: World, S: Servers> Store<W, S> {
     }
 
     fn know(&mut self, object: &Object, kept: Option<Kept>) {
-        let text = Text::of(&object.status());
         let (version, status) = (object.version.clone(), Status::read(object.status()));
         let value = |key: &str| (key.to_owned(), object.annotations.get(key).cloned());
         let annotations = Annotations::default().entries().into_iter().map(|(key, _)| value(key)).collect();
-        self.known = Some(Known { version, status, text, kept: kept.map(plain), annotations });
+        self.known = Some(Known { version, status, kept: kept.map(plain), annotations });
     }
 
     /// The annotation first, then what it does not hold.
@@ -292,13 +287,7 @@ impl<W: World, S: Servers> Store<W, S> {
         let wrote = timeout(STORE_BOUND, self.common.leadership.guard(call)).await;
         let version = self.ended("status", wrote.ok().and_then(Result::ok))?;
         if let Some(known) = &mut self.known {
-            *known = Known {
-                version,
-                status,
-                text: Text::of(&text),
-                kept,
-                annotations: std::mem::take(&mut known.annotations),
-            };
+            *known = Known { version, status, kept, annotations: std::mem::take(&mut known.annotations) };
         }
         Ok(())
     }
@@ -344,7 +333,7 @@ impl<W: World, S: Servers> Store<W, S> {
             return;
         }
         let Ok((status, annotations)) = known.status.keeping(&base) else { return };
-        let is_news = self.is_news(&status.showing(&sight).to_json(), &known.text);
+        let is_news = self.is_news(&status.showing(&sight), &known.status);
         if known.annotations != values(&annotations) && Instant::now() >= self.copy_due {
             tracing::warn!(fg = %self.shared.id, "annotations are not as they were stored; they are written anew from memory");
             if !matches!(self.save_annotations(&annotations, &base, &base).await, Wrote::Done) {
@@ -382,16 +371,15 @@ impl<W: World, S: Servers> Store<W, S> {
         Instant::now() + pace::among(*self.common.leading.borrow(), self.common.progress)
     }
 
-    fn is_news(&self, status: &Value, before: &Text) -> bool {
-        let before = before.read();
-        if Instant::now() >= self.progress_due { *status != before } else { !progress::is_all(status, &before) }
+    fn is_news(&self, status: &Status, before: &Status) -> bool {
+        if Instant::now() >= self.progress_due { status != before } else { !status.only_goes_on(before) }
     }
 
     /// What cannot be read stays as it is; beside it stands that it cannot be read.
     async fn report_corrupt(&mut self, sight: &Sight) {
         let Some(known) = self.known.as_ref().filter(|known| known.kept.is_none()) else { return };
         let status = known.status.showing(sight);
-        if !self.is_news(&status.to_json(), &known.text) {
+        if !self.is_news(&status, &known.status) {
             return;
         }
         self.progress_due = self.next_progress();

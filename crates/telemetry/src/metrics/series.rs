@@ -13,8 +13,8 @@ use prometheus_client::registry::Registry;
 
 use crate::words::Values;
 
-/// Series of one metric: a thousand sites in ten states.
-pub(super) const MOST: usize = 10_000;
+/// Series of one metric: a thousand groups, and some thirty reasons why one may be degraded.
+pub(super) const MOST: usize = 50_000;
 
 /// Row of the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,13 +86,35 @@ impl Scope {
     }
 }
 
-type Key = Vec<Arc<str>>;
-
 /// See above.
 pub(super) struct Series<M> {
     spec: &'static MetricSpec,
     make: fn(&'static [f64]) -> M,
-    rows: Arc<RwLock<BTreeMap<Key, M>>>,
+    rows: Arc<RwLock<Rows<M>>>,
+}
+
+/// The series of each owner by themselves: whoever looks for one of its own does not pass those of a thousand others.
+struct Rows<M> {
+    owners: BTreeMap<Vec<Arc<str>>, Vec<Row<M>>>,
+    count: usize,
+}
+
+/// One series: the values of the metric's own labels, and its handle. Those of one owner are kept in their order.
+struct Row<M> {
+    own: Box<[Box<str>]>,
+    handle: M,
+}
+
+impl<M> Rows<M> {
+    /// Where that series of the owner is, or belongs.
+    fn place(rows: &[Row<M>], own: &[&str]) -> Result<usize, usize> {
+        rows.binary_search_by(|row| row.own.iter().map(|value| &**value).cmp(own.iter().copied()))
+    }
+
+    fn get(&self, owner: &[Arc<str>], own: &[&str]) -> Option<&M> {
+        let rows = self.owners.get(owner)?;
+        Some(&rows.get(Self::place(rows, own).ok()?)?.handle)
+    }
 }
 
 impl<M> Clone for Series<M> {
@@ -109,35 +131,57 @@ impl<M> fmt::Debug for Series<M> {
 
 impl<M: Clone> Series<M> {
     pub(super) fn new(spec: &'static MetricSpec, make: fn(&'static [f64]) -> M) -> Self {
-        Self { spec, make, rows: Arc::default() }
+        Self { spec, make, rows: Arc::new(RwLock::new(Rows { owners: BTreeMap::new(), count: 0 })) }
     }
 
     /// The handle of that series, made if there is none yet.
     pub(super) fn of(&self, prefix: &[Arc<str>], own: &[&str]) -> M {
-        let key: Key = prefix.iter().cloned().chain(own.iter().map(|value| Arc::from(*value))).collect();
-        if let Some(found) = self.rows.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(found) = self.rows.read().unwrap_or_else(PoisonError::into_inner).get(prefix, own) {
             return found.clone();
         }
-        let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
-        if rows.len() >= MOST && !rows.contains_key(&key) {
-            return (self.make)(self.spec.buckets);
+        let made = (self.make)(self.spec.buckets);
+        let mut all = self.rows.write().unwrap_or_else(PoisonError::into_inner);
+        let Rows { owners, count } = &mut *all;
+        if *count >= MOST {
+            return made;
         }
-        rows.entry(key).or_insert_with(|| (self.make)(self.spec.buckets)).clone()
+        let rows = owners.entry(prefix.to_vec()).or_default();
+        match Rows::place(rows, own) {
+            // Somebody was first.
+            Ok(place) => rows.get(place).map_or(made, |row| row.handle.clone()),
+            Err(place) => {
+                let own = own.iter().map(|value| Box::from(*value)).collect();
+                rows.insert(place, Row { own, handle: made.clone() });
+                *count += 1;
+                made
+            }
+        }
     }
 
     /// Takes away every series that has all these labels with these values; none if one is not a label of it.
     pub(super) fn remove(&self, prefix: &[Arc<str>], wanted: &[(&str, &str)]) {
-        let names: Vec<&str> = self.names().collect();
         let mut places = Vec::new();
         for (name, value) in wanted {
-            let Some(place) = names.iter().position(|known| known == name) else { return };
+            let Some(place) = self.spec.labels.iter().position(|label| label.name == *name) else { return };
             places.push((place, *value));
         }
-        let goes = |key: &Key| {
-            key.starts_with(prefix)
-                && places.iter().all(|(place, value)| key.get(*place).is_some_and(|at| **at == **value))
-        };
-        self.rows.write().unwrap_or_else(PoisonError::into_inner).retain(|key, _| !goes(key));
+        let goes =
+            |row: &Row<M>| places.iter().all(|(place, value)| row.own.get(*place).is_some_and(|at| **at == **value));
+        let is_there = |rows: &Rows<M>| rows.owners.get(prefix).is_some_and(|rows| rows.iter().any(goes));
+        // As a rule there is none, and those who count meanwhile are not held up.
+        if !is_there(&self.rows.read().unwrap_or_else(PoisonError::into_inner)) {
+            return;
+        }
+        let mut all = self.rows.write().unwrap_or_else(PoisonError::into_inner);
+        let Rows { owners, count } = &mut *all;
+        if let Some(rows) = owners.get_mut(prefix) {
+            let before = rows.len();
+            rows.retain(|row| !goes(row));
+            *count -= before - rows.len();
+            if rows.is_empty() {
+                owners.remove(prefix);
+            }
+        }
     }
 
     pub(super) fn is_named(&self, name: &str) -> bool {
@@ -165,13 +209,16 @@ impl<M: EncodeMetric + TypedMetric + Clone + Send + Sync + 'static> Series<M> {
 
 impl<M: EncodeMetric + TypedMetric + Clone> EncodeMetric for Series<M> {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(only) = rows.get::<[Arc<str>]>(&[]) {
+        let all = self.rows.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(only) = all.get(&[], &[]) {
             return only.encode(encoder);
         }
-        for (key, metric) in rows.iter() {
-            let labels: Vec<(&str, &str)> = self.names().zip(key.iter().map(|value| &**value)).collect();
-            metric.encode(encoder.encode_family(&labels)?)?;
+        for (owner, rows) in &all.owners {
+            for row in rows {
+                let values = owner.iter().map(|value| &**value).chain(row.own.iter().map(|value| &**value));
+                let labels: Vec<(&str, &str)> = self.names().zip(values).collect();
+                row.handle.encode(encoder.encode_family(&labels)?)?;
+            }
         }
         Ok(())
     }
@@ -181,6 +228,6 @@ impl<M: EncodeMetric + TypedMetric + Clone> EncodeMetric for Series<M> {
     }
 
     fn is_empty(&self) -> bool {
-        self.rows.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.rows.read().unwrap_or_else(PoisonError::into_inner).count == 0
     }
 }
