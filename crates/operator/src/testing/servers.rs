@@ -36,6 +36,9 @@ pub(crate) struct FakeServer {
     pub(crate) runs: bool,
     pub(crate) polls: usize,
     pub(crate) first_poll: Option<Instant>,
+    /// How long the last poll was given, and the last commit.
+    pub(crate) patience: Option<Duration>,
+    pub(crate) commit_patience: Option<Duration>,
     /// Its client port is full.
     pub(crate) full: bool,
     /// Commits do not come back.
@@ -87,6 +90,8 @@ impl FakeServers {
             runs: false,
             polls: 0,
             first_poll: None,
+            patience: None,
+            commit_patience: None,
             full: false,
             stalled: false,
             commits: 0,
@@ -157,9 +162,10 @@ impl FakeServer {
 impl Servers for FakeServers {
     type Session = ();
 
-    async fn poll(&self, at: &Server, session: &mut Option<()>, _: Duration) -> Result<Looked, Silent> {
+    async fn poll(&self, at: &Server, session: &mut Option<()>, within: Duration) -> Result<Looked, Silent> {
         let server = self.change(at.site.as_str(), |server| {
             server.polls += 1;
+            server.patience = Some(within);
             server.first_poll.get_or_insert_with(Instant::now);
             server.clone()
         });
@@ -240,8 +246,9 @@ impl Servers for FakeServers {
         Ok(self.get(at).copied)
     }
 
-    async fn commit(&self, at: &Server, _: &mut Option<()>, meant: Uuid, _: Duration) -> Result<(), Silent> {
+    async fn commit(&self, at: &Server, _: &mut Option<()>, meant: Uuid, within: Duration) -> Result<(), Silent> {
         self.change(at.site.as_str(), |server| {
+            server.commit_patience = Some(within);
             if server.stalled || meant != server.uuid || server.pair != Pair::OPEN {
                 return Err(Silent::Failed("no end in time".to_owned()));
             }

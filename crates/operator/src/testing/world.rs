@@ -38,6 +38,10 @@ pub(crate) enum Refusing {
     Show,
     /// The spec that was kept is not read.
     KeptSpec,
+    /// Whoever lists the groups panics.
+    ListPanics,
+    /// Whoever reads or writes the lease panics.
+    LeasePanics,
 }
 
 /// See above.
@@ -99,19 +103,20 @@ impl FakeWorld {
     }
 
     /// Stores an object, or changes it.
-    pub(crate) fn put(&self, id: &GroupId, mut object: Value) {
-        let mut inner = self.lock();
-        inner.version += 1;
-        object["metadata"]["resourceVersion"] = json!(inner.version.to_string());
-        inner.objects.insert(id.clone(), object);
-        drop(inner);
-        self.changed();
+    pub(crate) fn put(&self, id: &GroupId, object: Value) {
+        self.edit(id, |stored| *stored = object);
     }
 
+    /// In one go: what somebody else wrote a moment ago is not lost.
     pub(crate) fn edit(&self, id: &GroupId, edit: impl FnOnce(&mut Value)) {
-        let mut object = self.object(id);
-        edit(&mut object);
-        self.put(id, object);
+        let mut inner = self.lock();
+        inner.version += 1;
+        let version = json!(inner.version.to_string());
+        let object = inner.objects.entry(id.clone()).or_default();
+        edit(object);
+        object["metadata"]["resourceVersion"] = version;
+        drop(inner);
+        self.changed();
     }
 
     pub(crate) fn object(&self, id: &GroupId) -> Value {
@@ -138,6 +143,14 @@ impl FakeWorld {
     pub(crate) fn end_pod(&self, site: &str) {
         for pod in self.lock().pods.iter_mut().filter(|pod| pod.site.as_str() == site) {
             (pod.all_terminated, pod.deleting) = (true, true);
+        }
+        self.changed();
+    }
+
+    /// The site's pod waits for a node, and its rollout for the pod.
+    pub(crate) fn unscheduled(&self, site: &str) {
+        for pod in self.lock().pods.iter_mut().filter(|pod| pod.site.as_str() == site) {
+            (pod.started, pod.node_vouches) = (false, false);
         }
         self.changed();
     }
@@ -207,6 +220,7 @@ impl FakeWorld {
     }
 
     fn write_lease(&self, version: Option<&str>, new: &NewLease) -> Result<Lease, Refused> {
+        assert!(!self.refuses(Refusing::LeasePanics), "a test");
         if self.refuses(Refusing::Lease) {
             return Err(Refused::Unknown { because: "a test".to_owned() });
         }
@@ -245,6 +259,7 @@ impl World for FakeWorld {
     }
 
     async fn read_lease(&self) -> Result<Option<Lease>, Unavailable> {
+        assert!(!self.refuses(Refusing::LeasePanics), "a test");
         Ok(self.lock().lease.clone())
     }
 
@@ -261,6 +276,7 @@ impl World for FakeWorld {
     }
 
     async fn groups(&self) -> Result<Vec<Glimpse>, Unavailable> {
+        assert!(!self.refuses(Refusing::ListPanics), "a test");
         let inner = self.lock();
         let glimpse = |(id, object): (&GroupId, &Value)| Glimpse { id: id.clone(), object: Arc::new(Text::of(object)) };
         Ok(inner.objects.iter().map(glimpse).collect())
@@ -329,8 +345,11 @@ impl World for FakeWorld {
     }
 
     async fn estate(&self, _: &GroupId, sites: &[Site]) -> Result<Estate, Unavailable> {
-        let rollouts = sites.iter().map(|site| (site.clone(), Rollout::Current)).collect();
-        Ok(Estate { pods: self.lock().pods.clone(), own_volumes: sites.to_vec(), rollouts })
+        let pods = self.lock().pods.clone();
+        let waits = |site: &Site| pods.iter().any(|pod| pod.site == *site && !pod.started);
+        let rollout = |site: &Site| if waits(site) { Rollout::InProgress } else { Rollout::Current };
+        let rollouts = sites.iter().map(|site| (site.clone(), rollout(site))).collect();
+        Ok(Estate { pods, own_volumes: sites.to_vec(), rollouts })
     }
 
     async fn secrets(&self, _: &GroupId, _: &MysqlFailoverGroup) -> Result<Secrets, MissingSecret> {

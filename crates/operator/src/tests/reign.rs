@@ -1,6 +1,9 @@
 //! Leading: a group comes up, survives the loss of its primary, changes hands between operators.
 
-use crate::testing::{Bed, operate, status, until, writer};
+use crate::tell::Teller;
+use crate::testing::{Bed, operate, operate_with, status, until, writer};
+use bloodraven_telemetry::OperatorMetrics;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -44,6 +47,22 @@ async fn a_fresh_group_gets_its_writer_and_a_dead_primary_is_replaced() {
     assert_eq!(bed.world.holder(), None);
 }
 
+/// K-27: neither the first grant nor a failover waits for a site whose pod is Pending, whose volume is nowhere and whose
+/// rollout never ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_site_that_is_never_scheduled_holds_up_neither_the_first_grant_nor_a_failover() {
+    let mut bed = Bed::new(&["iad", "pdx", "fra"]).await;
+    bed.servers.change("fra", |server| server.alive = false);
+    bed.sidecars.remove("fra");
+    bed.world.unscheduled("fra");
+    let operator = operate(&bed, "one").await;
+    assert_eq!(writer(&bed, None).await, "iad");
+    until("the other follows", async || bed.servers.change("pdx", |server| server.runs.then_some(()))).await;
+    bed.kill("iad");
+    assert_eq!(writer(&bed, Some("iad")).await, "pdx");
+    operator.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_poll_is_made_at_once() {
     let bed = Bed::new(&["iad", "pdx"]).await;
@@ -56,6 +75,7 @@ async fn the_first_poll_is_made_at_once() {
     }
 }
 
+/// K-15, in part: an operator that does not lead answers from the stored record.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_two_leads_and_the_other_takes_over_at_once_when_it_ends() {
     let bed = Bed::new(&["iad", "pdx"]).await;
@@ -82,6 +102,33 @@ async fn one_of_two_leads_and_the_other_takes_over_at_once_when_it_ends() {
     until("it leads this group", async || (second.get("/why").await.0 == 200).then_some(())).await;
     // The writer stays where it was.
     assert_eq!(writer(&bed, None).await, "iad");
+}
+
+/// K-26: what the next operator shows to Prometheus is made of what is stored, before anything happens under it. No metric of
+/// an operator is a time stamp; those of backups are not made yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_of_what_is_stored_are_there_again_after_a_restart() {
+    let bed = Bed::new(&["iad", "pdx"]).await;
+    let first = operate(&bed, "one").await;
+    assert_eq!(writer(&bed, None).await, "iad");
+    until("both are voters", async || (status(&bed)["authority"]["voters"].as_array()?.len() == 2).then_some(())).await;
+    first.end().await;
+    let epoch = status(&bed)["authority"]["epoch"].as_u64().expect("an epoch");
+    let teller = Teller::new(OperatorMetrics::new("0.0.0"));
+    let _second = operate_with(&bed, "two", Arc::new(teller.clone())).await;
+    let of_group = "{namespace=\"shop\",group=\"orders\"";
+    let lines = [
+        format!("bloodraven_authority_epoch{of_group}}} {epoch}\n"),
+        format!("bloodraven_authority_phase{of_group},phase=\"Stable\"}} 1\n"),
+        format!("bloodraven_site_state{of_group},site=\"iad\",role=\"primary-candidate\",state=\"writable\"}} 1\n"),
+        format!("bloodraven_promotion_held{of_group}}} 0\n"),
+    ];
+    until("they are there", async || {
+        let text = teller.registry().text();
+        lines.iter().all(|line| text.contains(line)).then_some(())
+    })
+    .await;
+    assert_eq!(status(&bed)["authority"]["epoch"], epoch, "nothing has happened");
 }
 
 #[tokio::test(flavor = "multi_thread")]

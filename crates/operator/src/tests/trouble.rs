@@ -1,13 +1,16 @@
 //! Trouble at one place that must not spread: a slow sidecar, a panic, a refused login.
 
 use crate::ears::{Deaf, Ears};
-use crate::testing::{Bed, operate, operate_with, status, until, writer};
+use crate::tell::Teller;
+use crate::testing::{Bed, Refusing, operate, operate_with, orders, status, until, writer};
 use crate::world::{Event, GroupId, MissingSecret};
 use bloodraven_brain::group::input::Saw;
 use bloodraven_brain::group::{Group, Notice};
 use bloodraven_brain::lease;
 use bloodraven_brain::name::Site;
 use bloodraven_brain::time::Now;
+use bloodraven_telemetry::OperatorMetrics;
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -26,6 +29,7 @@ async fn a_sidecar_that_hangs_delays_nobody() {
     .await;
 }
 
+/// K-24: a poll that panics takes no loop along.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poll_that_panics_is_a_failed_poll() {
     let bed = Bed::new(&["iad", "pdx"]).await;
@@ -87,6 +91,27 @@ async fn a_new_password_is_set_on_the_primary_and_nothing_moves_meanwhile() {
     assert_eq!(bed.servers.change("pdx", |server| server.sets), 0, "only the primary is changed");
 }
 
+/// K-22: a Secret that changes while its primary dies; sites are polled with the password before, and the next primary gets
+/// the new one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_that_changes_in_a_failover_is_set_on_the_next_primary() {
+    let mut bed = Bed::new(&["iad", "pdx", "fra"]).await;
+    let operator = operate(&bed, "one").await;
+    assert_eq!(writer(&bed, None).await, "iad");
+    until("it follows", async || bed.servers.change("pdx", |server| server.runs.then_some(()))).await;
+    bed.kill("iad");
+    bed.world.password("two");
+    // Secrets are read again at once when a login is refused, whatever for.
+    bed.servers.change("fra", |server| server.password = "three".to_owned());
+    assert_eq!(writer(&bed, Some("iad")).await, "pdx");
+    until("it is set", async || {
+        bed.servers.change("pdx", |server| (server.password == "two" && server.sets > 0).then_some(()))
+    })
+    .await;
+    assert!(bed.servers.is_open("pdx"));
+    operator.end().await;
+}
+
 /// Panics at the first notices.
 struct Clumsy {
     panics: AtomicUsize,
@@ -135,6 +160,7 @@ impl Ears for Clumsy {
     }
 }
 
+/// K-24: a group's loop is started again after a panic.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_loop_that_panics_is_counted_and_started_again() {
     let bed = Bed::new(&["iad", "pdx"]).await;
@@ -143,4 +169,28 @@ async fn a_group_loop_that_panics_is_counted_and_started_again() {
     assert_eq!(writer(&bed, None).await, "iad");
     assert_eq!(ears.panics.load(Ordering::SeqCst), 2);
     assert_eq!(operator.get("/healthz").await.0, 200);
+}
+
+/// K-24: the loops of the process, that of groups and that of the election, too, are started again after a panic, each with its
+/// metric; what they looked after goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_loop_that_panics_is_counted_by_its_name_and_goes_on() {
+    let mut bed = Bed::new(&["iad", "pdx"]).await;
+    let teller = Teller::new(OperatorMetrics::new("0.0.0"));
+    let operator = operate_with(&bed, "one", Arc::new(teller.clone())).await;
+    assert_eq!(writer(&bed, None).await, "iad");
+    until("it follows", async || bed.servers.change("pdx", |server| server.runs.then_some(()))).await;
+    for (panics, of) in [(Refusing::ListPanics, "sites"), (Refusing::LeasePanics, "election")] {
+        let counted = format!("bloodraven_loop_panics_total{{loop=\"{of}\"}}");
+        assert!(!teller.registry().text().contains(&counted), "{of}");
+        bed.world.refuse(panics);
+        // Whoever waits for a change looks.
+        bed.world.edit(&orders(), |object| object["metadata"]["labels"] = json!({"a": of}));
+        until(of, async || teller.registry().text().contains(&counted).then_some(())).await;
+        bed.world.allow(panics);
+        until("it leads", async || (operator.get("/why").await.0 == 200).then_some(())).await;
+    }
+    bed.kill("iad");
+    assert_eq!(writer(&bed, Some("iad")).await, "pdx");
+    until("all loops beat", async || (operator.get("/healthz").await.0 == 200).then_some(())).await;
 }
