@@ -46,6 +46,17 @@ fn the_text_says_what_the_definition_says() {
     }
 }
 
+/// K-08: the status of every kind says which spec it speaks of.
+#[test]
+fn every_kind_says_of_which_spec_its_status_speaks() {
+    for definition in
+        [MysqlFailoverGroup::definition(), MysqlBackup::definition(), MysqlBackupVerification::definition()]
+    {
+        let status = &definition.schema()["properties"]["status"]["properties"];
+        assert_eq!(status["observedGeneration"]["type"], "integer", "{status}");
+    }
+}
+
 /// Every field has a description, so that `kubectl explain` explains; what is borrowed from Kubernetes is explained there.
 #[test]
 fn every_field_of_ours_is_described() {

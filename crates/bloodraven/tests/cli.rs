@@ -144,6 +144,7 @@ fn what_cannot_be_read_is_named() {
     refuses(&["gtid", "count", "@/dev/zero"], b"", endless);
 }
 
+/// K-26: unknown arguments end with 2.
 #[test]
 fn what_is_not_understood_is_answered_with_one_line() {
     let check = |words: &[&str], expect: &str| refuses(words, b"", &format!("error: {expect}\n"));
@@ -163,6 +164,44 @@ fn what_is_not_understood_is_answered_with_one_line() {
         &["gtid", "union", "--one-lime", "A:1"],
         "unexpected argument '--one-lime' found (did you mean '--one-line'?); see 'bloodraven gtid union --help'",
     );
+}
+
+/// K-26: a word that nobody knows starts nothing, whatever stands before it.
+#[test]
+fn no_subcommand_starts_with_a_word_that_it_does_not_know() {
+    let wrong = ["--frobnicate", "--leader-elekt=true", "frobnicate"];
+    for subcommand in ["crds", "gtid", "init", "install", "local", "operator", "playground", "sidecar", "simulate"] {
+        for word in wrong {
+            let ending = run(&[subcommand, word], b"", Path::new("."));
+            let said =
+                ending.stderr.lines().count() == 1 && ending.stderr.contains(word.split('=').next().expect("a word"));
+            assert!(ending.code == Some(2) && said && ending.stdout.is_empty(), "{subcommand} {word}: {ending:?}");
+        }
+    }
+}
+
+/// K-12: times of the election that are zero or inverted end the start, with the flags that they are written in.
+#[test]
+fn times_of_the_election_that_do_not_go_together_end_the_start() {
+    let folder = folder("times_of_the_election_that_do_not_go_together_end_the_start");
+    let cluster = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n\
+        clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}]\nusers: [{name: u, user: {}}]\n";
+    std::fs::write(folder.join("kubeconfig"), cluster).expect("a file");
+    for times in
+        [["15s", "15s", "2s"], ["10s", "15s", "2s"], ["15s", "10s", "12s"], ["0s", "0s", "0s"], ["15s", "10s", "0s"]]
+    {
+        let flags = ["--lease-duration", "--renew-deadline", "--retry-period"].iter().zip(times);
+        let output = Command::new(env!("CARGO_BIN_EXE_bloodraven"))
+            .args(["operator", "--metrics-bind=127.0.0.1:0", "--probe-bind=127.0.0.1:0", "--aux-bind=127.0.0.1:0"])
+            .args(flags.flat_map(|(flag, time)| [*flag, time]))
+            .env("KUBECONFIG", folder.join("kubeconfig"))
+            .envs([("POD_NAME", "a"), ("POD_NAMESPACE", "b"), ("POD_UID", "c")])
+            .output()
+            .expect("the binary ends");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{times:?}: {said}");
+        assert!(said.contains("--lease-duration, --renew-deadline and --retry-period"), "{times:?}: {said}");
+    }
 }
 
 #[test]
