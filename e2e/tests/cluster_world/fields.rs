@@ -1,14 +1,17 @@
 //! Fields of the spec, with a whole operator at a real API server: each has its effect, or is refused in words.
 
 use std::path::Path;
+use std::time::Duration;
 
 use bloodraven_api::keys;
 use bloodraven_brain::group::accounts::AccountRole;
 use bloodraven_operator::world::{Look, Secrets, World};
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::stage::*;
 
+/// K-11: a feature that is on and cannot work is a condition that stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nobody_looks_after_yet_is_refused_in_words_and_nothing_is_made() {
     let namespace = "not-yet";
@@ -66,6 +69,7 @@ async fn a_secret_that_is_missing_is_named_and_taken_when_it_comes() {
     operator.stop().await;
 }
 
+/// K-19: a pause is honoured, and shown with its reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_group_is_left_as_it_is_until_the_pause_ends() {
     let namespace = "paused";
@@ -91,6 +95,40 @@ async fn a_paused_group_is_left_as_it_is_until_the_pause_ends() {
     assert_eq!(text(), before);
     edit(namespace, &json!({"paused": false}));
     eventually("the change is made", move || text().contains("max-connections=77").then_some(())).await;
+    operator.stop().await;
+}
+
+/// So long a pause lasts below: the edits and looks inside of it take a busy machine a fraction of that.
+const A_WHILE: Duration = Duration::from_secs(30);
+
+/// K-19: a site scaled down on purpose stays down for as long as the pause is in force, which ends by itself at its expiry;
+/// then the site comes up again, and the condition says that the group is not paused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_site_that_was_scaled_down_stays_down_until_the_pause_expires() {
+    let namespace = "scaled-down";
+    let (_, _) = stage(namespace).await;
+    secret(namespace);
+    let operator = Operator::start(namespace).await;
+    eventually("Deployments", move || (names_of("deployment", namespace).len() == 2).then_some(())).await;
+    let until = Timestamp::now() + A_WHILE;
+    edit(namespace, &json!({"paused": true, "pausedReason": "disks are changed", "pausedUntil": until.to_string()}));
+    let paused = move || Some(condition(&group(namespace, "orders")?, "Paused"));
+    let said = eventually("Paused", move || paused().filter(|it| it["status"] == "True")).await;
+    assert!(said["message"].as_str().unwrap().contains("disks are changed"), "{said}");
+    order(&["scale", "deployment", "-n", namespace, "mysql-orders-pdx", "--replicas=0"]);
+    // An object of the group is told of at once, and looked at every second while something is wrong with it.
+    order(&["annotate", "deployment", "-n", namespace, "mysql-orders-iad", "a=b"]);
+    let replicas = move || get("deployment", namespace, "mysql-orders-pdx")["spec"]["replicas"].as_i64();
+    loop {
+        let found = replicas();
+        // Only what was seen before the end of the pause counts.
+        if Timestamp::now() >= until {
+            break;
+        }
+        assert_eq!(found, Some(0), "the group is paused");
+    }
+    eventually("it is not paused any more", move || paused().filter(|it| it["status"] == "False")).await;
+    eventually("the site is up again", move || (replicas() == Some(1)).then_some(())).await;
     operator.stop().await;
 }
 
@@ -137,6 +175,7 @@ async fn a_volume_grows_and_keeps_what_else_it_is() {
 /// What is to be seen in the Secrets.
 type Check = fn(&Secrets) -> bool;
 
+/// K-22: the same with the authority of certificates and the signing key.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_secret_that_a_spec_names_is_read_anew() {
     let namespace = "rotating";
@@ -188,6 +227,7 @@ async fn every_secret_that_a_spec_names_is_read_anew() {
     }
 }
 
+/// K-06: a site that is removed leaves the others as they are.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_site_that_leaves_the_spec_takes_its_objects_along_and_leaves_its_volume() {
     let namespace = "leaving";

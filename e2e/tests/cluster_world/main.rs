@@ -8,15 +8,20 @@
 )]
 
 mod again;
+mod drawn;
 mod ended;
 mod fields;
 mod hostile;
 mod kept;
 mod labels;
 mod marked;
+mod outside;
+mod patched;
+mod played;
 mod recorded;
 mod rights;
 mod scoped;
+mod shuffled;
 mod stage;
 mod trusted;
 mod world;
