@@ -175,6 +175,7 @@ async fn bases_and_accepted_manifests_are_taken() {
     assert!(manifests.len() >= 50, "only {} manifests", manifests.len());
 }
 
+/// K-12, K-13: the same by the API server, and no rule that refuses nothing.
 #[tokio::test]
 async fn every_refusal_names_the_field_and_what_to_write_and_every_rule_refuses_something() {
     let (folder, namespace) = (folder(), "refused");

@@ -218,6 +218,7 @@ fn cut_receivers(stage: &Stage, operator: &str) {
     }
 }
 
+/// K-22: passwords of one Secret, with real servers.
 #[test]
 fn every_password_changes_while_the_group_runs() {
     let (stage, playground) = start();

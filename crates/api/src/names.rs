@@ -216,6 +216,7 @@ mod tests {
         assert_eq!(rescue_job("orders", "iad", "abc"), "mysql-orders-iad-rescue-ba7816bf");
     }
 
+    /// K-13: names fit labels, objects and taint keys.
     #[test]
     fn a_group_and_site_that_pass_admission_fit_every_name() {
         // The rule admits 40 characters for both together.

@@ -49,6 +49,7 @@ fn bases_and_accepted_manifests_are_accepted() {
     }
 }
 
+/// K-12, K-13: zero and inverted durations, names and references, by the operator's own check.
 #[test]
 fn refused_manifests_are_refused_with_their_fields() {
     let folder = folder();
@@ -104,6 +105,7 @@ fn sixty_four_sites_are_accepted() {
     );
 }
 
+/// K-14: no default of the sidecar's image is stored in an object.
 #[test]
 fn defaults_are_as_documented() {
     let folder = folder();

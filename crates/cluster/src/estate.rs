@@ -178,6 +178,7 @@ mod tests {
         assert!(collected.collected);
     }
 
+    /// K-27: a Pending pod is told as one that never started.
     #[test]
     fn a_pod_that_waits_for_a_node_never_started() {
         let waiting = facts(|pod| pod["status"] = json!({"phase": "Pending"}));

@@ -122,6 +122,7 @@ mod tests {
         assert!(again.count == 1 && again.name != first.name);
     }
 
+    /// K-23: and of those that were written.
     #[test]
     fn no_more_are_remembered_than_said() {
         let (written, group) = (Written::default(), GroupId::new("shop", "orders"));

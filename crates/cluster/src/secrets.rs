@@ -229,6 +229,7 @@ mod tests {
         }
     }
 
+    /// K-20: errors about Secrets.
     #[test]
     fn what_is_missing_is_named_and_no_value_is_told() {
         let said = |result: Result<Account, MissingSecret>| result.expect_err("refused").to_string();

@@ -80,6 +80,7 @@ mod tests {
     use super::*;
     use bloodraven_brain::time::{Now, Wall};
 
+    /// K-18: and whose loops live.
     #[test]
     fn a_loop_that_does_not_beat_is_named_until_it_ends() {
         let at = Arc::new(AtomicU64::new(0));

@@ -66,6 +66,7 @@ mod tests {
     use crate::ears::Deaf;
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    /// K-24: a loop is started again as often as it panics.
     #[tokio::test]
     async fn a_loop_that_panics_is_started_again_until_it_ends_by_itself() {
         let starts = Arc::new(AtomicU32::new(0));

@@ -309,6 +309,7 @@ mod tests {
         }
     }
 
+    /// K-12: what a sidecar is told is checked, too.
     #[test]
     fn what_cannot_be_is_refused_with_the_variable_and_the_way_out() {
         let rows = [

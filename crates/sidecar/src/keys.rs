@@ -89,6 +89,7 @@ mod tests {
         path
     }
 
+    /// K-22: the signing key.
     #[test]
     fn a_changed_key_is_taken_and_the_one_before_stays_accepted() {
         let folder = Folder::new();

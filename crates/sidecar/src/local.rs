@@ -266,6 +266,7 @@ mod tests {
     use super::*;
     use crate::testing::Folder;
 
+    /// K-22: a sidecar's own accounts.
     #[test]
     fn accounts_are_those_of_the_files_and_rotate_with_them() {
         let folder = Folder::new();

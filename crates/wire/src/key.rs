@@ -106,6 +106,7 @@ mod tests {
         }
     }
 
+    /// K-20: a key shows nothing of itself.
     #[test]
     fn debug_shows_no_key() {
         let keys = Keys { current: Key::new([0xab; 32]), previous: Some(Key::new([0xcd; 32])) };

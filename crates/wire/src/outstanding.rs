@@ -146,6 +146,7 @@ mod tests {
         assert_eq!(outstanding.take(nonce(1), Boot(5), LEASE), Some(asked(1, 0)));
     }
 
+    /// K-23: questions without an answer are bounded.
     #[test]
     fn of_too_many_the_oldest_is_forgotten() {
         let mut outstanding = Outstanding::default();

@@ -26,6 +26,7 @@ fn secret(authority: &CertifiedIssuer<'_, KeyPair>, name: &str) -> Files {
     files(&[("ca.crt", &authority.pem()), ("tls.crt", &certificate.pem()), ("tls.key", &key.serialize_pem())])
 }
 
+/// K-21, in part: a drawn pod with certificates; the sidecar verifies authority and name.
 #[test]
 fn with_tls_the_sidecar_talks_to_its_own_server_alone() {
     let node = Scratch::new("tls-pod").unwrap();
@@ -54,6 +55,7 @@ fn with_tls_the_sidecar_talks_to_its_own_server_alone() {
     all_ready(&pod);
 }
 
+/// K-21, in part: a certificate of another name.
 #[test]
 fn a_certificate_of_another_name_is_refused() {
     let node = Scratch::new("name-pod").unwrap();

@@ -57,6 +57,8 @@ fn a_taint_that_cannot_be_removed(namespace: &str, operators: &str) -> Vec<Value
     whole
 }
 
+/// K-09: the finalizer stays until the taints are gone, and nothing is made after the stamp.
+/// K-01: a taint that may not be removed is removed once that is allowed.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_the_deletion_stamp_nothing_is_made_and_the_group_stays_until_its_taints_are_gone() {
     let (namespace, operators) = ("stamped", "ops-stamped");
@@ -130,6 +132,7 @@ fn is_collected(server: &ApiServer, name: &str) {
     });
 }
 
+/// K-09: what goes with a group and what stays, with the finalizer of the group in place.
 #[tokio::test(flavor = "multi_thread")]
 async fn volumes_go_or_stay_as_the_spec_said_at_the_end() {
     let server = tokio::task::spawn_blocking(|| server_of(&crd::all_yaml())).await.unwrap();

@@ -43,6 +43,8 @@ fn carried(namespace: &str, pods: &[&str]) -> Vec<(String, String)> {
     pods.iter().map(one).collect()
 }
 
+/// K-01: labels that were denied are put on once they are allowed.
+/// K-03: `primary` is never put on beside another one, so its Service never has two endpoints.
 #[tokio::test]
 async fn a_label_that_is_denied_holds_up_no_other_and_primary_is_never_put_beside_primary() {
     const PODS: [&str; 4] = ["old", "sick", "well", "next"];

@@ -128,6 +128,7 @@ fn rows(marks: &mut Marks) -> Vec<Row> {
     ]
 }
 
+/// K-20: log lines, Events, objects and answers of an operator whose Secrets are wrong in every way.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_value_of_a_secret_is_ever_said() {
     let namespace = "marked";

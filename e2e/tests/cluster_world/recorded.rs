@@ -95,6 +95,7 @@ async fn is_held(namespace: &'static str) -> Value {
     .await
 }
 
+/// K-07: no epoch is rewound by a hand while a leader runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_annotation_of_ours_that_a_hand_set_back_is_written_from_memory() {
     let namespace = "set-back";

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::stage::*;
 
+/// K-18: caches are scoped, and the operator is ready with what it may see.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_of_one_namespace_leads_there_and_touches_nothing_elsewhere() {
     let (ours, theirs, operators) = ("scoped", "scoped-not", "ops-scoped");

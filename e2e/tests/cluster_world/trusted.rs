@@ -177,6 +177,7 @@ async fn is_told(words: &'static [&'static str]) {
     .await;
 }
 
+/// K-21, in part: authority and name at real servers behind a whole operator. K-22: the authority changes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_login_is_an_answer_and_a_certificate_that_is_none_changes_nothing() {
     let folder = Scratch::new("trusted").unwrap();

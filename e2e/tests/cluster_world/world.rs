@@ -39,6 +39,7 @@ async fn a_lease_has_one_writer_at_a_time() {
     assert_eq!(world.update_lease(&renewed.version, &new).await.unwrap().holder, None);
 }
 
+/// K-07: a status or a copy of the record is written only over the one that was read.
 #[tokio::test]
 async fn what_is_stored_in_a_group_is_bound_to_its_version() {
     let (world, group) = stage("store").await;
@@ -117,6 +118,8 @@ async fn an_ended_pod_is_told_with_its_nodes_word_and_let_go() {
     world.release_pod(&group, &going.uid).await.unwrap();
 }
 
+/// K-02: the name is written on difference only.
+/// K-10: a taint of somebody else's stays.
 #[tokio::test]
 async fn the_outside_follows_and_stays_untouched_when_it_is_as_wanted() {
     let (world, group) = stage("outward").await;
@@ -199,6 +202,7 @@ async fn secrets_are_read_and_what_is_missing_is_named() {
     assert_eq!(secrets.replication.map(|account| account.user).as_deref(), Some("repl"));
 }
 
+/// K-22: Secrets of all accounts.
 #[tokio::test]
 async fn every_secret_that_the_spec_names_is_read_anew() {
     const ROLES: [(&str, AccountRole); 4] = [
@@ -390,6 +394,7 @@ async fn a_group_is_furnished_rolled_when_told_and_let_go() {
     assert_eq!(world.read(&group).await.unwrap(), None);
 }
 
+/// K-01, the first half: a denied write is told as such. That it is made later is shown in `outside`.
 #[tokio::test]
 async fn what_is_denied_is_told_and_changes_nothing() {
     let (world, group) = stage("denied").await;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
+/// K-20: errors of real servers.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_password_is_in_any_text() {
     const MARKER: &str = "Zx81-marker'\\-abcdefghij";
@@ -68,6 +69,7 @@ async fn a_new_password_is_set_and_works() {
     Session::open(&Server { account, ..me }, soon()).await.unwrap();
 }
 
+/// K-21, in part: the operator's connections.
 #[tokio::test(flavor = "multi_thread")]
 async fn tls_verifies_the_authority_and_the_name() {
     let (authority, other) = (authority(), authority());
@@ -132,6 +134,7 @@ fn packet(number: u8, payload: &[u8]) -> Vec<u8> {
     [&length[..3], &[number], payload].concat()
 }
 
+/// K-23: whoever answers where a server should be is read for a bounded time.
 #[tokio::test(flavor = "multi_thread")]
 async fn peers_that_are_no_servers_give_errors_in_time() {
     let greeting = [

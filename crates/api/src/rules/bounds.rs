@@ -110,6 +110,7 @@ fn short(duration: GoDuration) -> String {
 mod tests {
     use super::*;
 
+    /// K-12: what a binary clamps to is what the schema allows.
     #[test]
     fn what_is_clamped_is_allowed_and_what_is_allowed_stays() {
         for bound in DURATIONS {

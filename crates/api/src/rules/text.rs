@@ -198,6 +198,7 @@ mod tests {
         }
     }
 
+    /// K-13: no floating tags.
     #[test]
     fn images_need_a_tag_or_digest() {
         let digest = "mysql@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";

@@ -238,6 +238,7 @@ mod tests {
     use crate::rules::DURATIONS;
     use crate::{MysqlBackup, MysqlBackupVerification, MysqlFailoverGroup};
 
+    /// K-12: no duration of any kind is without its bound.
     #[test]
     fn every_duration_that_users_write_has_a_bound() {
         let mut found = BTreeSet::new();

@@ -125,6 +125,7 @@ mod tests {
 
     use super::*;
 
+    /// K-06: a rule about change compares a site with the one of its name.
     #[test]
     fn list_entries_are_paired_by_key_and_not_by_position() {
         let schema = json!({"properties": {"sites": {

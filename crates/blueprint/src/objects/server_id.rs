@@ -54,6 +54,7 @@ mod tests {
         }
     }
 
+    /// K-06: server ids are keyed by name.
     #[test]
     fn ids_follow_from_the_names_and_not_from_their_order() {
         let none = BTreeMap::new();
@@ -63,6 +64,7 @@ mod tests {
         assert_eq!(ids["pdx"], server_ids("orders", &["pdx"], &none)["pdx"], "the other sites do not matter");
     }
 
+    /// K-06: an id stays when sites come and go.
     #[test]
     fn what_is_remembered_stays_and_is_given_to_nobody_else() {
         let iad = fnv1a("orders/iad");

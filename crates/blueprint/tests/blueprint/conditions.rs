@@ -69,6 +69,7 @@ fn clone(phase: ClonePhase, source: CloneSource) -> (Site, CloneKept) {
     (site("pdx"), CloneKept { phase, source, attempts: 3, bytes: Some((5, 9)), message: "from iad".to_owned() })
 }
 
+/// K-05: Ready is true only of a primary that writes and sites that follow it.
 #[test]
 fn ready() {
     check(&[
@@ -100,6 +101,7 @@ fn ready() {
     ]);
 }
 
+/// K-05: broken replication is Degraded.
 #[test]
 fn degraded_names_the_gravest_and_says_all() {
     check(&[
@@ -260,6 +262,7 @@ fn bootstrapping_says_which_kind() {
     ]);
 }
 
+/// K-19: a pause is visible.
 #[test]
 fn updates_pauses_and_warnings() {
     check(&[

@@ -43,6 +43,7 @@ proptest! {
         prop_assert_eq!(read_back(&written), kept);
     }
 
+    /// K-07: the last failover, its target and the record survive a status that is gone.
     #[test]
     fn a_lost_status_loses_neither_the_record_nor_the_last_failover(kept in kept()) {
         let written = write(&kept, &MysqlFailoverGroupStatus::default()).expect("written");
@@ -55,6 +56,7 @@ proptest! {
         prop_assert_eq!(read(Some(&Value::Null), &annotations), Ok(expect));
     }
 
+    /// K-07: the same without the copies.
     #[test]
     fn lost_annotations_lose_nothing(kept in kept()) {
         let written = write(&kept, &MysqlFailoverGroupStatus::default()).expect("written");

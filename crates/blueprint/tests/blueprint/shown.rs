@@ -92,6 +92,7 @@ fn shown(
     status
 }
 
+/// K-05: unknown is published as unknown.
 #[test]
 fn what_was_not_seen_is_absent() {
     let status = shown(&leader(), at(0), &BTreeMap::new(), MysqlFailoverGroupStatus::default());
@@ -139,6 +140,7 @@ fn what_was_seen_is_shown() {
     assert_eq!(site, expect);
 }
 
+/// K-05: a field of before does not stay when its source is silent.
 #[test]
 fn a_silent_sidecar_is_not_reachable() {
     let mut group = leader();

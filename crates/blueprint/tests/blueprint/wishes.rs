@@ -120,6 +120,7 @@ fn the_preferred_site_comes_first_and_once() {
     }
 }
 
+/// K-12: the operator refuses what got past admission, leases below three peer checks included.
 #[test]
 fn what_is_wrong_is_named_with_its_field_and_the_fix() {
     for (more, field, fix) in [

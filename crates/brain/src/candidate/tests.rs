@@ -228,6 +228,7 @@ fn p_15_among_equals_binary_logs_that_serve_every_follower_are_preferred() {
     check(&GIVEN, "iad a1-9 ~a1-5 | pdx a1-9 | syd dr a1 unreachable", "iad by equal sets, then declared order");
 }
 
+/// K-27: so does a site that is not promoted.
 #[test]
 fn each_refused_site_has_its_reason() {
     let rows = [

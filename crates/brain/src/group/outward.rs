@@ -196,6 +196,7 @@ mod tests {
         stage.group.shown.as_ref().map(|(_, look)| look.clone()).expect("asked for")
     }
 
+    /// K-02, K-03: a restart of the operator takes neither the name nor the endpoint from a primary that is well.
     #[test]
     fn a_new_leader_takes_nothing_from_a_primary_and_replicas_that_are_well() {
         let mut stage = running(&["iad", "pdx", "fra"]).with_new_leader();
@@ -208,6 +209,7 @@ mod tests {
         assert!(unwell.is_empty(), "{unwell:?}");
     }
 
+    /// K-02: no name leads to a site that is not confirmed to write.
     #[test]
     fn a_new_leader_takes_a_dead_primary_out_as_soon_as_polls_have_decided() {
         let mut stage = running(&["iad", "pdx", "fra"]);

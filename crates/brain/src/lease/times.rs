@@ -105,6 +105,7 @@ impl Error for BadTimes {}
 mod tests {
     use super::*;
 
+    /// K-12: inverted times of the election are refused.
     #[test]
     fn retry_is_below_renew_and_renew_is_below_lease_by_the_rate_of_clocks() {
         let rows = [

@@ -73,6 +73,7 @@ pub(super) async fn show(
 mod tests {
     use super::*;
 
+    /// K-02: a name that stands as wanted is not written again.
     #[test]
     fn what_was_seen_stands_for_a_while_and_only_as_it_was_wanted() {
         let (records, group) = (Records::default(), GroupId::new("shop", "orders"));

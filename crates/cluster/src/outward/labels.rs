@@ -112,6 +112,7 @@ mod tests {
         Outward { primary, labels, ..Outward::default() }
     }
 
+    /// K-03: one endpoint at most, also with two pods of the holder's site.
     #[test]
     fn the_primary_is_the_pod_of_the_instance_and_no_other_of_its_site() {
         let pods = [pod("iad", "old"), pod("iad", "new"), pod("pdx", "p"), pod("fra", "f"), pod("gone", "g")];

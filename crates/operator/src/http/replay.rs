@@ -43,6 +43,7 @@ mod tests {
         Nonce::new(bytes)
     }
 
+    /// K-23: what is remembered of questions is bounded.
     #[test]
     fn a_question_is_new_once_and_memory_stays_bounded() {
         let mut replay = Replay::default();

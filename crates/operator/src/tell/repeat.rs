@@ -75,6 +75,7 @@ mod tests {
         assert_eq!(repeats.say(Boot(9_000_000), EventReason::Alert, "a"), Some(0), "another reason");
     }
 
+    /// K-23: what is remembered of Events is bounded.
     #[test]
     fn only_so_much_is_remembered() {
         let mut repeats = Repeats::default();

@@ -69,6 +69,7 @@ async fn a_signed_question_gets_a_grant_once_and_only_if_it_is_the_asker_s() {
     assert_eq!(operator.get(&target(&keys(), &wrong)).await.0, 200);
 }
 
+/// K-23: bodies, targets and headers have their limits.
 #[tokio::test(flavor = "multi_thread")]
 async fn strangers_get_short_answers() {
     let bed = Bed::new(&["iad", "pdx"]).await;
@@ -170,6 +171,7 @@ async fn those_who_follow_get_every_poll() {
     assert!(refused.to_string().contains("403"), "{refused}");
 }
 
+/// K-18: ready is who has seen everything.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_see_everything_is_not_ready_and_says_what() {
     let bed = Bed::new(&["iad", "pdx"]).await;
@@ -189,6 +191,7 @@ async fn who_does_not_see_everything_is_not_ready_and_says_what() {
     until("it is ready", async || (operator.get("/readyz").await == (200, json!("ok"))).then_some(())).await;
 }
 
+/// K-24, in part: a hundred clients that never read hold no failover up. How much longer a poll takes is not measured here.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_than_so_many_follow_and_those_who_never_read_hold_nobody_up() {
     let bed = Bed::new(&["iad", "pdx"]).await;

@@ -60,6 +60,7 @@ fn names_the_field(bed: &Bed) -> Option<String> {
     (degraded["status"] == "True" && message.contains("pollInterval")).then_some(message)
 }
 
+/// K-08: the status never speaks of a spec that is not in force.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_next_operator_leads_by_the_last_spec_that_was_taken() {
     let mut bed = Bed::new(&["iad", "pdx", "fra"]).await;

@@ -59,11 +59,14 @@ async fn a_group_in_which_nothing_happens_is_not_written() {
     .await;
 }
 
+/// K-07: the record survives without its second copy.
 #[tokio::test(flavor = "multi_thread")]
 async fn with_annotations_denied_the_status_alone_carries_the_record() {
     check_moves(Some(Refusing::Annotations), |_| {}).await;
 }
 
+/// K-01: a status that was denied is written once it is allowed.
+/// K-07: what the record says survives an outage of the status.
 #[tokio::test(flavor = "multi_thread")]
 async fn with_the_status_denied_the_annotation_alone_carries_the_record() {
     check_moves(Some(Refusing::Status), |_| {}).await;
@@ -88,6 +91,7 @@ async fn a_move_waits_for_one_copy_of_its_record() {
     operator.end().await;
 }
 
+/// K-07: writes of others neither rewind a phase nor stop one.
 #[tokio::test(flavor = "multi_thread")]
 async fn somebody_else_who_writes_all_the_time_does_not_stop_a_move() {
     let busy = |bed: &Bed| {
@@ -105,6 +109,7 @@ async fn somebody_else_who_writes_all_the_time_does_not_stop_a_move() {
     operator.end().await;
 }
 
+/// K-07: nothing is granted on top of a write of which nobody knows.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_lost_is_found_out_by_reading_again() {
     let mut bed = Bed::new(&["iad", "pdx", "fra"]).await;

@@ -497,6 +497,8 @@ fn reasons() -> BTreeSet<String> {
 /// What a sidecar says is shown beside it.
 const OF_SIDECARS: [LogEvent; 3] = [LogEvent::SelfFencing, LogEvent::SelfFenced, LogEvent::Opened];
 
+/// K-09: taints that cannot be removed hold a deletion up for a bounded time, and people are told (`of_the_end`).
+/// K-14: a sidecar of another version is a condition (`of_the_sites`).
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_that_can_be_told_is_told_by_something_that_happens() {
     let corpus = tokio::task::spawn_blocking(of_the_corpus);

@@ -40,6 +40,7 @@ mod tests {
         Nonce::new((number as u128).to_be_bytes())
     }
 
+    /// K-23: what is remembered of nonces is bounded.
     #[test]
     fn a_nonce_is_good_once_and_memory_is_bounded() {
         let mut seen = Seen::default();

@@ -384,6 +384,7 @@ async fn a_peer_gets_the_view_signed_under_its_nonce() {
     assert!(plain.contains(r#""activeSite":"iad""#) && !plain.contains("signed"), "{plain}");
 }
 
+/// K-23: a body has its limit.
 #[tokio::test]
 async fn too_much_is_refused_before_it_is_read() {
     let bench = Bench::new().await;
@@ -415,6 +416,7 @@ async fn what_is_no_http_is_no_request() {
     assert_eq!(bench.get("/peer/ping").await.1, "pong");
 }
 
+/// K-23: so has the time for it.
 #[tokio::test]
 async fn a_body_that_does_not_come_is_not_waited_for() {
     let bench = Bench::new().await;
@@ -423,6 +425,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 }
 
 /// Silent clients and slow ones, more than there is room for: who comes with a request is served all the same.
+/// K-23: and the number of those who wait.
 #[tokio::test]
 async fn slow_clients_give_way() {
     let bench = Bench::new().await;

@@ -89,6 +89,7 @@ fn hide_in_url(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    /// K-20: words of others on their way into a line.
     #[test]
     fn passwords_are_hidden_and_the_rest_stays() {
         let rows = [

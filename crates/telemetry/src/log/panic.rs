@@ -35,6 +35,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
     use std::sync::{Arc, Mutex};
 
+    /// K-20: words of a panic.
     #[test]
     fn words_that_may_hold_a_value_are_not_shown() {
         type Act = fn(&str);

@@ -91,6 +91,7 @@ fn levels_are_kept_and_others_are_heard_from_warn_up() {
     assert!(said.iter().all(|line| !line.contains("anything")), "fields of others stay out");
 }
 
+/// K-20: fields of a line.
 #[test]
 fn secrets_do_not_get_in() {
     let said = lines(Level::Info, || {

@@ -152,6 +152,7 @@ fn what_is_gone_has_no_series() {
     assert!(!text.contains("orders") && text.contains("group=\"users\",target_site=\"pdx\""), "{text}");
 }
 
+/// K-23: label values have a bound.
 #[test]
 fn series_have_an_end() {
     let metrics = OperatorMetrics::new("0.1.0");

@@ -136,6 +136,7 @@ fn unknown_fields_of_an_envelope_are_skipped_at_any_depth() {
     assert_eq!(open(bytes.as_bytes(), &keys()), Ok(BODY.to_owned()));
 }
 
+/// K-23: a message has its limit.
 #[test]
 fn more_than_a_mebibyte_is_refused_before_it_is_parsed() {
     // The longest that is read: what stands around the body is 146 bytes long.

@@ -40,6 +40,7 @@ fn a_claim_only_grows() {
     assert_eq!(storage(claim(&json!({}), &Value::Null).expect("a claim")), "500Gi");
 }
 
+/// K-06: the id of a site is kept with its volume.
 #[test]
 fn a_claim_remembers_its_maker_and_its_server_id() {
     let maker = |present: &Value| {

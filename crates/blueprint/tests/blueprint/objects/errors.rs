@@ -39,6 +39,7 @@ fn what_stands_around_is_checked() {
     assert!(error.starts_with("spec.sites[fra]: server id") && error.contains("is that of iad"), "{error}");
 }
 
+/// K-14: the sidecar's image is the operator's own, unless another is set.
 #[test]
 fn a_set_image_needs_no_other() {
     let group = edited(&json!({"/spec/sidecarImage": "bloodraven:1"}));
@@ -46,6 +47,7 @@ fn a_set_image_needs_no_other() {
     assert_eq!(Plan::new(&group, &around).expect("a plan").sidecar_image(), "bloodraven:1");
 }
 
+/// K-13: names are checked again before anything is made of them.
 #[test]
 fn names_that_got_past_admission_are_refused() {
     let long = "a".repeat(50);

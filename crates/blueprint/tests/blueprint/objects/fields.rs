@@ -168,6 +168,7 @@ fn rows() -> Vec<Row> {
     [rows_of_sites(), rows_of_access(), rows_of_leaders(), rows_of_pods()].concat()
 }
 
+/// K-11: another value of a field makes another leader or other objects.
 #[test]
 fn another_value_has_another_effect() {
     for (path, before, after) in rows() {
@@ -175,6 +176,7 @@ fn another_value_has_another_effect() {
     }
 }
 
+/// K-11: no field of the schema is left out of that.
 #[test]
 fn every_field_has_a_row() {
     let mut found = BTreeSet::new();

@@ -33,6 +33,7 @@ fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
+/// K-03, K-04: who is an endpoint of which Service.
 #[test]
 fn every_service_finds_exactly_its_pods() {
     let objects = built(&full());
@@ -69,6 +70,7 @@ fn every_service_finds_exactly_its_pods() {
     }
 }
 
+/// K-03, K-04: a pod that no leader has seen is an endpoint of neither role.
 #[test]
 fn a_fresh_pod_gets_no_traffic_of_a_role() {
     let objects = built(&full());

@@ -35,6 +35,7 @@ fn keys(change: &NodeTaint) -> Vec<&str> {
     change.taints.iter().map(|taint| taint.key.as_str()).collect()
 }
 
+/// K-10: only nodes of the site that lost are tainted.
 #[test]
 fn nodes_of_the_site_that_lost_are_tainted_before_those_of_the_winner_are_freed() {
     let foreign = json!({"key": "a", "effect": "NoSchedule"});
@@ -52,6 +53,7 @@ fn nodes_of_the_site_that_lost_are_tainted_before_those_of_the_winner_are_freed(
     assert!(found.conflicts.is_empty());
 }
 
+/// K-10: foreign taints are kept.
 #[test]
 fn what_is_in_step_stays_and_what_is_wrong_is_put_right() {
     let wrong = json!({"key": KEY, "value": "true", "effect": "NoSchedule"});
@@ -74,6 +76,7 @@ fn what_is_in_step_stays_and_what_is_wrong_is_put_right() {
     }
 }
 
+/// K-10: a node of the holder is never tainted, whoever else is on it.
 #[test]
 fn a_node_that_two_sites_share_is_left_free() {
     let selector = |site: &str| json!({format!("site/{site}"): "yes"});
@@ -88,6 +91,7 @@ fn a_node_that_two_sites_share_is_left_free() {
     assert_eq!((found.changes.len(), found.conflicts.len()), (0, 0), "both agree");
 }
 
+/// K-10: the key is the group's own.
 #[test]
 fn a_group_that_goes_frees_every_node_and_leaves_other_groups_alone() {
     let billing = json!({"key": "shipstream.io/db-readonly-billing", "value": "true", "effect": "NoExecute"});

@@ -87,6 +87,7 @@ fn what_sidecars_learn_from_views_and_what_is_elsewhere_rolls_nothing() {
     }
 }
 
+/// K-14: another image of the operator reaches pods at run time.
 #[test]
 fn what_stands_around_rolls_what_it_reaches() {
     let group = edited(&json!({}));
@@ -107,6 +108,7 @@ fn what_stands_around_rolls_what_it_reaches() {
     assert_eq!(hash_with(&still, &usual), hash_with(&still, &new_image), "a set image keeps the pods still");
 }
 
+/// K-03: a move changes no template, so it rolls no pod.
 #[test]
 fn a_move_changes_no_object() {
     let before = edited(&json!({}));

@@ -101,6 +101,7 @@ fn a_site_that_only_follows_has_the_shape_of_the_others() {
     assert_eq!(objects, other, "a role is no matter of objects");
 }
 
+/// K-15, in part: the Service that sidecars ask is part of every installation.
 #[test]
 fn the_operator_itself() {
     let all = |watch: &[&str]| {

@@ -55,6 +55,7 @@ fn a_planned_failover_loses_nothing_and_takes_no_lease_wait() {
     assert!(stage.now.boot.since(before) < Millis::from_secs(3), "{:?}", stage.now.boot.since(before));
 }
 
+/// K-27: a planned failover that is refused gives its reason.
 #[test]
 fn what_a_request_is_refused_for() {
     let rows: [Refused; 6] = [

@@ -312,6 +312,7 @@ fn a_new_leader_goes_on_where_the_old_one_stopped() {
     assert_eq!(bench.take_log(), ["pdx: renew channel 2", "fra: renew channel 2"], "the primary has them already");
 }
 
+/// K-22: in the middle of a failover.
 #[test]
 fn what_a_lost_primary_took_along_is_set_on_the_next_one() {
     let mut bench = steady();

@@ -45,6 +45,7 @@ fn a_group_over_kept_volumes_waits_a_lease_and_takes_who_holds_most() {
     assert_eq!(stage.writer(), Some(site("pdx")));
 }
 
+/// K-10: the site that lost is tainted when its successor is confirmed, and no other.
 #[test]
 fn a_dead_primary_is_replaced_by_who_received_most() {
     let mut stage = running(&["iad", "pdx", "fra"]);
@@ -82,6 +83,7 @@ fn a_second_death_inside_the_cooldown_waits_for_its_end() {
     );
 }
 
+/// K-19: a pause is honoured by moves, until it expires.
 #[test]
 fn while_a_group_is_paused_a_dead_primary_is_told_and_not_replaced() {
     let mut stage = running(&["iad", "pdx", "fra"]);
@@ -103,6 +105,7 @@ fn while_a_group_is_paused_a_dead_primary_is_told_and_not_replaced() {
     );
 }
 
+/// K-04: a replica that lags leaves the reads, and returns by itself.
 #[test]
 fn a_replica_gets_reads_while_it_follows_closely_and_keeps_them_while_nobody_writes() {
     let mut stage = running(&["iad", "pdx", "fra"]);
@@ -225,6 +228,7 @@ fn a_replaced_pod_of_a_replica_follows_nobody_until_it_was_read() {
     assert!(stage.play(Millis::from_secs(120), |stage| stage.group.summary(stage.now).ready.is_ok()));
 }
 
+/// K-27: and a promotion that is held.
 #[test]
 fn without_a_proof_the_group_holds_and_says_who_is_silent() {
     let mut stage = running(&["iad", "pdx", "fra"]);

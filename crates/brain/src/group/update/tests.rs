@@ -93,6 +93,7 @@ fn nothing_is_rolled_while_another_site_is_down() {
     assert_eq!(stage.store.update.as_ref().and_then(|update| update.site.clone()), Some(site("fra")));
 }
 
+/// K-27: and an update that waits.
 #[test]
 fn what_stands_in_the_way_is_told() {
     let mut stage = running(&["iad", "pdx", "fra"]);

@@ -67,6 +67,7 @@ fn a_site_that_is_blocked_or_diverges_is_told_so_by_either() {
 }
 
 /// Each row breaks one condition.
+/// K-05: `replicating` is right two polls after a rejoin, which is well within its 30 s.
 #[test]
 fn a_site_replicates_while_it_is_reachable_and_followed_the_holder_twice() {
     let check = |name: &str, change: fn(&mut SiteSeen), expect: bool| {
