@@ -40,8 +40,9 @@ pub(crate) fn server() -> &'static ApiServer {
 pub(crate) fn server_of(kinds: &str) -> ApiServer {
     let server = ApiServer::start().unwrap();
     apply(&server, kinds);
-    let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"];
-    assert!(server.kubectl().args(wait).output().unwrap().status.success(), "our kinds are not served");
+    let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"];
+    let waited = server.kubectl().args(wait).output().unwrap();
+    assert!(waited.status.success(), "our kinds are not served: {}", String::from_utf8_lossy(&waited.stderr));
     server
 }
 
