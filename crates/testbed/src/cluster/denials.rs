@@ -45,7 +45,7 @@ pub struct Denial {
 
 impl Denial {
     /// Requests of a user such as `system:serviceaccount:<namespace>:<name>`, with these verbs (`*` is all of them), for a
-    /// resource by its plural name (`*` is all).
+    /// resource by its plural name (`*` is all), with a `/` and a subresource for requests of that one alone.
     pub fn new(user: &str, verbs: &[&str], resource: &str) -> Result<Self, Error> {
         let plain = |text: &str| {
             let fits = |c: char| c.is_ascii_alphanumeric() || ":.-_/*".contains(c);
@@ -65,17 +65,28 @@ impl Denial {
             let verbs = self.verbs.iter().map(|verb| format!("'{verb}'")).collect::<Vec<_>>().join(", ");
             parts.push(format!("request.resourceAttributes.verb in [{verbs}]"));
         }
-        if self.resource != "*" {
-            parts.push(format!("request.resourceAttributes.resource == '{}'", self.resource));
+        let (resource, subresource) = self.parts();
+        if resource != "*" {
+            parts.push(format!("request.resourceAttributes.resource == '{resource}'"));
+        }
+        if let Some(subresource) = subresource {
+            parts.push(format!("request.resourceAttributes.subresource == '{subresource}'"));
         }
         format!("({})", parts.join(" && "))
+    }
+
+    /// The resource, and the subresource if one is named.
+    fn parts(&self) -> (&str, Option<&str>) {
+        self.resource.split_once('/').map_or((&self.resource, None), |(resource, below)| (resource, Some(below)))
     }
 
     /// A question that it refuses.
     fn example(&self) -> Value {
         let some = |word: &str, instead: &str| if word == "*" { instead.to_owned() } else { word.to_owned() };
         let verb = some(self.verbs.first().map_or("*", String::as_str), "get");
-        let attributes = json!({"verb": verb, "resource": some(&self.resource, "pods"), "namespace": "default"});
+        let (resource, subresource) = self.parts();
+        let attributes = json!({"verb": verb, "resource": some(resource, "pods"),
+            "subresource": subresource.unwrap_or_default(), "namespace": "default"});
         json!({
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
@@ -294,6 +305,11 @@ mod tests {
         let condition = "(request.user == 'system:serviceaccount:a:b' && \
             request.resourceAttributes.verb in ['update', 'patch'] && request.resourceAttributes.resource == 'leases')";
         assert_eq!(expression(std::slice::from_ref(&one)), format!("has(request.resourceAttributes) && ({condition})"));
+        let below = Denial::new("who", &["*"], "groups/status").unwrap();
+        let condition = "(request.user == 'who' && request.resourceAttributes.resource == 'groups' && \
+            request.resourceAttributes.subresource == 'status')";
+        assert!(expression(std::slice::from_ref(&below)).ends_with(&format!("({condition})")));
+        assert_eq!(below.example()["spec"]["resourceAttributes"]["subresource"], "status");
         let all = Denial::new("who", &["*"], "*").unwrap();
         assert!(expression(&[one, all]).ends_with(" || (request.user == 'who'))"));
     }
