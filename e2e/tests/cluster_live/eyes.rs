@@ -12,7 +12,6 @@
 //! the record would show it. A span is never too long, so two that overlap are two writers.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -23,7 +22,7 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::load::connect;
+use super::entrance::Entrance;
 use super::stage::Stage;
 use super::timeline::Timeline;
 
@@ -94,7 +93,7 @@ impl Eyes {
         for site in SITES {
             let looker = Looker {
                 site,
-                at: stage.door_at(site).address(),
+                at: stage.door_at(site),
                 timeline: stage.timeline.clone(),
                 sight: Arc::clone(&eyes.sight),
                 stop: Arc::clone(&eyes.stop),
@@ -107,6 +106,16 @@ impl Eyes {
     /// How often that site has answered so far.
     pub(crate) fn answers(&self, site: &str) -> usize {
         self.sight.lock().unwrap_or_else(PoisonError::into_inner).answers.get(site).copied().unwrap_or_default()
+    }
+
+    /// When that site was last seen open.
+    pub(crate) fn last_open(&self, site: &str) -> Option<Duration> {
+        let sight = self.sight.lock().unwrap_or_else(PoisonError::into_inner);
+        sight.spans.get(site)?.last().map(|span| span.until)
+    }
+
+    pub(crate) fn was_open_since(&self, site: &str, begin: Duration) -> bool {
+        self.last_open(site).is_some_and(|last| last >= begin)
     }
 
     /// A node that stood still goes on now: its server is as it was until one of its watchers has run, which is the one
@@ -147,7 +156,7 @@ struct Open {
 
 struct Looker {
     site: &'static str,
-    at: SocketAddr,
+    at: Entrance,
     timeline: Timeline,
     sight: Arc<Mutex<Sight>>,
     stop: Arc<AtomicBool>,
@@ -172,7 +181,7 @@ impl Looker {
         let (mut conn, before) = match conn {
             Some(conn) => (conn, before),
             // Another connection may lead to another server: nothing is known of the time between.
-            None => match connect(self.at).await {
+            None => match self.at.connect().await {
                 Some(conn) => (conn, None),
                 None => return (None, None),
             },

@@ -10,7 +10,7 @@ use bloodraven_testbed::progress::say;
 use mysql_async::prelude::Queryable as _;
 
 use super::eyes::{Sight, Span};
-use super::load::{Acknowledged, FRONT, Ledger, connect};
+use super::load::{Acknowledged, FRONT, Ledger};
 use super::seen::History;
 use super::stage::Stage;
 
@@ -92,7 +92,7 @@ pub(crate) fn ids(stage: &Stage, site: &str) -> Option<BTreeSet<u64>> {
     let door = stage.door_at(site);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut conn = connect(door.address()).await?;
+        let mut conn = door.connect().await?;
         let ids: Vec<u64> = conn.query("SELECT id FROM ledger.writes").await.ok()?;
         Some(ids.into_iter().collect())
     })

@@ -17,7 +17,7 @@ use super::stage::OPERATORS;
 const AWAY: Duration = Duration::from_mins(2);
 
 /// The longest time without a write that a client takes for its own machine's.
-const UNNOTICED: Duration = Duration::from_secs(3);
+pub(crate) const UNNOTICED: Duration = Duration::from_secs(3);
 
 /// How long a leader stands still: four times the Lease.
 const STANDSTILL: Duration = Duration::from_mins(1);
@@ -40,6 +40,32 @@ pub(crate) fn killed_idle(cast: &Cast<'_>) {
 fn keeps_its_clients(cast: &Cast<'_>, revision: u64) {
     let turned = cast.seen.count_after(revision, |change| matches!(change, Change::Endpoints(_)));
     assert_eq!(turned, 0, "-primary led elsewhere, or nowhere, while nothing moved");
+}
+
+/// C-133: the operator and every pod are replaced at once. The next leader reads in the pods that were kept that all of before
+/// have ended; authority returns without a human, and a return is no failover.
+pub(crate) fn killed_with_all_pods(cast: &Cast<'_>) {
+    let (stage, site, leader) = (cast.stage, cast.stage.active(), cast.stage.leading());
+    let (instances, moves, revision) = (stage.instances(), cast.seen.moves(), cast.seen.revision());
+    let failovers =
+        || (stage.events("FailoverExecuted"), stage.object().map(|it| it["status"]["lastFailover"].clone()));
+    let before = failovers();
+    stage.delete_all_pods();
+    stage.kill_operator();
+    stage.wait_for_status_of_another(&leader);
+    for (site, instance) in &instances {
+        stage.wait_for_another_instance(site, instance);
+    }
+    stage.wait_until_whole("everybody was replaced", HEALS_WITHIN);
+    let ended = Change::Proof("ProcessEnded".to_owned());
+    assert!(cast.seen.count_after(revision, |change| *change == ended) > 0, "the ends of pods are the proof");
+    let more = cast.seen.moves() - moves;
+    say(&format!("the operator and all pods were replaced: {more} moves"));
+    // The site that comes back first may be another: then that is a failover, and the only one.
+    match more {
+        0 => assert_eq!((stage.active(), failovers()), (site, before), "a return is no failover"),
+        _ => assert_eq!((more, failovers().0), (1, before.0 + 1), "one failover"),
+    }
 }
 
 /// As soon as authority is taken back and nobody has it yet.

@@ -3,7 +3,6 @@
 //! In: ways in. Out: a ledger of every write: by whom, where, when, and how it ended. Must not: wait for ever, or take a
 //! write without an answer for refused.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -11,18 +10,16 @@ use std::time::Duration;
 
 use bloodraven_testbed::cluster::SITES;
 use bloodraven_testbed::wait;
+use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Conn, OptsBuilder};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::stage::{APP, Stage};
+use super::entrance::{Entrance, PATIENCE};
+use super::stage::Stage;
 use super::timeline::Timeline;
 
 /// The one through the Service.
 pub(crate) const FRONT: &str = "front";
-
-/// How long a client waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often each writes.
 const EVERY: Duration = Duration::from_millis(50);
@@ -67,13 +64,13 @@ impl Load {
             clients: Vec::new(),
         };
         let front = stage.front_door();
-        make_table(front.address());
+        make_table(&front);
         let mut doors = vec![(FRONT, front)];
         doors.extend(SITES.map(|site| (site, stage.door_at(site))));
         for (number, (by, door)) in doors.into_iter().enumerate() {
             let client = Client {
                 by,
-                at: door.address(),
+                at: door,
                 next: u64::try_from(number).unwrap(),
                 timeline: stage.timeline.clone(),
                 ledger: Arc::clone(&load.ledger),
@@ -107,6 +104,12 @@ impl Load {
         let times: Vec<Duration> = times.chain([self.timeline.now()]).collect();
         let gaps = times.windows(2).filter(|pair| pair[1] >= begin).map(|pair| pair[1].saturating_sub(pair[0]));
         gaps.max().unwrap_or_default()
+    }
+
+    /// The newest write that was acknowledged through the front door.
+    pub(crate) fn last_acknowledged(&self) -> u64 {
+        let ledger = self.ledger.lock().unwrap();
+        ledger.acknowledged.iter().rev().find(|it| it.by == FRONT).expect("a write").id
     }
 
     /// Ends all clients.
@@ -148,7 +151,7 @@ fn spells(acknowledged: &[Acknowledged]) -> Vec<(&Acknowledged, &Acknowledged, u
 
 struct Client {
     by: &'static str,
-    at: SocketAddr,
+    at: Entrance,
     next: u64,
     timeline: Timeline,
     ledger: Arc<Mutex<Ledger>>,
@@ -173,7 +176,7 @@ impl Client {
     async fn write(&mut self, conn: Option<Conn>) -> Option<Conn> {
         let mut conn = match conn {
             Some(conn) => conn,
-            None => connect(self.at).await?,
+            None => self.at.connect().await?,
         };
         // Numbers of different clients never meet.
         self.next += 16;
@@ -194,19 +197,13 @@ impl Client {
     }
 }
 
-pub(crate) async fn connect(at: SocketAddr) -> Option<Conn> {
-    let options = OptsBuilder::default().ip_or_hostname(at.ip().to_string()).tcp_port(at.port());
-    let options = options.user(Some(APP.0)).pass(Some(APP.1)).prefer_socket(false);
-    timeout(PATIENCE, Conn::new(options)).await.ok()?.ok()
-}
-
 /// Through the front door, as an application would.
-fn make_table(at: SocketAddr) {
+fn make_table(at: &Entrance) {
     const TABLE: &str = "CREATE TABLE IF NOT EXISTS ledger.writes (id BIGINT UNSIGNED PRIMARY KEY, writer VARCHAR(16))";
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let made = wait::until_every(BACK_WITHIN, Duration::from_millis(500), || {
         runtime.block_on(async {
-            let mut conn = connect(at).await?;
+            let mut conn = at.connect().await?;
             conn.query_drop("CREATE SCHEMA IF NOT EXISTS ledger").await.ok()?;
             conn.query_drop(TABLE).await.ok()
         })

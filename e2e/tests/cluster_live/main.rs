@@ -17,6 +17,7 @@
     reason = "a test fails by panicking, and so do the functions that its tests share"
 )]
 
+mod entrance;
 mod evidence;
 mod eyes;
 mod ground;
@@ -24,6 +25,7 @@ mod judge;
 mod kills;
 mod leaders;
 mod load;
+mod losses;
 mod marks;
 mod moves;
 mod operators;
@@ -31,8 +33,12 @@ mod outward;
 mod pods;
 mod scenes;
 mod seen;
+mod sessions;
+mod sites;
 mod stage;
+mod terms;
 mod timeline;
+mod tls;
 mod ways;
 mod wounds;
 
@@ -43,6 +49,7 @@ use load::Load;
 use scenes::{Cast, HEALS_WITHIN, Scene};
 use seen::Seen;
 use stage::Stage;
+use terms::Terms;
 
 /// A node has four volumes of the kind that the example asks for.
 const AT_A_TIME: u32 = 4;
@@ -102,7 +109,9 @@ fn play(cast: &Cast<'_>, scene: &Scene) {
 fn apply_often(stage: &Stage, count: u32) {
     let mut ready = 0;
     while ready < count {
-        let groups: Vec<Stage> = (0..AT_A_TIME.min(count - ready)).map(|number| stage.beside(number)).collect();
+        let groups: Vec<Stage> = (0..AT_A_TIME.min(count - ready))
+            .map(|number| stage.beside(&number.to_string(), Terms::ordinary()))
+            .collect();
         let _evidence: Vec<_> = groups.iter().map(Stage::evidence).collect();
         let watch = Stopwatch::start();
         groups.iter().for_each(Stage::apply_group);

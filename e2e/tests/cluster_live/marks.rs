@@ -17,6 +17,8 @@ pub(crate) enum Change {
     Authority { phase: String, site: String },
     /// The record's.
     Epoch(u64),
+    /// The proof that the holder before had let go; empty where none is needed.
+    Proof(String),
     /// The role of a site's pod.
     Role { site: String, role: String },
     /// The target of the DNS record.
@@ -40,6 +42,7 @@ impl fmt::Display for Change {
         match self {
             Self::Authority { phase, site } => write!(to, "record: {phase} {site}"),
             Self::Epoch(epoch) => write!(to, "record: epoch {epoch}"),
+            Self::Proof(kind) => write!(to, "record: proof {kind}"),
             Self::Role { site, role } => write!(to, "label: {site} is {role}"),
             Self::Dns(target) => write!(to, "DNS: {target}"),
             Self::Taint { node, on } => write!(to, "taint: {node} {}", if *on { "on" } else { "off" }),

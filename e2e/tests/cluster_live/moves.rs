@@ -2,12 +2,18 @@
 //!
 //! In: the cast. Out: exactly one move. Must not: take a move that was counted twice for one.
 
-use bloodraven_testbed::cluster::{Denial, SITES};
+use std::time::Duration;
+
+use bloodraven_testbed::cluster::{Denial, Denied, SITES};
 use bloodraven_testbed::progress::say;
+use bloodraven_testbed::wait::{self, Stopwatch};
 
 use super::marks::Change;
 use super::scenes::{Cast, HEALS_WITHIN};
 use super::stage::{OPERATORS, Stage};
+
+/// A status that could not be written is, so soon after it can be.
+const STATUS_WITHIN: Duration = Duration::from_secs(90);
 
 pub(crate) fn planned(cast: &Cast<'_>) {
     let (before, moves) = (cast.stage.active(), cast.seen.moves());
@@ -77,8 +83,7 @@ fn denied(cast: &Cast<'_>, resource: &str, verbs: &[&str], shown: fn(&Stage, &st
     let stage = cast.stage;
     let before = stage.active();
     let (to, count) = (stage.other_candidate(&before), Count::begin(cast));
-    let operator = format!("system:serviceaccount:{OPERATORS}:bloodraven");
-    let denied = stage.machines().deny(Denial::new(&operator, verbs, resource).unwrap()).unwrap();
+    let denied = deny(stage, resource, verbs);
     stage.halt_mysqld(&before);
     stage.wait_for_another(&before, HEALS_WITHIN);
     assert!(!shown(stage, to), "{resource} were written although they cannot be");
@@ -86,6 +91,37 @@ fn denied(cast: &Cast<'_>, resource: &str, verbs: &[&str], shown: fn(&Stage, &st
     stage.wait_until(&format!("{resource} follow when they can be written"), || shown(stage, to).then_some(()));
     stage.wait_until_whole("everything can be written", HEALS_WITHIN);
     count.is_one(cast, to);
+}
+
+/// C-80: the record has a second copy, on which a failover goes on. Status follows when it can be written.
+pub(crate) fn status_denied(cast: &Cast<'_>) {
+    let stage = cast.stage;
+    let before = stage.active();
+    let (to, count) = (stage.other_candidate(&before), Count::begin(cast));
+    let denied = deny(stage, "mysqlfailovergroups/status", &["patch", "update"]);
+    stage.halt_mysqld(&before);
+    stage.wait_until(&format!("{to} writes by the second copy of the record"), || {
+        let record = stage.record()?;
+        (record["phase"] == "Stable" && record["site"] == *to).then_some(())
+    });
+    cast.load.wait_for_writes("while status cannot be written");
+    let active = stage.object().expect("the group")["status"]["activeSite"].clone();
+    assert_eq!(active, *before, "status was written although it cannot be");
+    denied.allow().unwrap();
+    let watch = Stopwatch::start();
+    let told = wait::until_every(STATUS_WITHIN, Duration::from_millis(200), || {
+        (stage.object()?["status"]["activeSite"] == *to).then_some(())
+    });
+    assert!(told.is_some(), "no status {STATUS_WITHIN:?} after it can be written");
+    say(&format!("status followed {:.1} s after it could be written", watch.elapsed().as_secs_f64()));
+    stage.wait_until_whole("status can be written", HEALS_WITHIN);
+    count.is_one(cast, to);
+}
+
+/// The operator is refused these requests.
+fn deny<'a>(stage: &'a Stage, resource: &str, verbs: &[&str]) -> Denied<'a> {
+    let operator = format!("system:serviceaccount:{OPERATORS}:bloodraven");
+    stage.machines().deny(Denial::new(&operator, verbs, resource).unwrap()).unwrap()
 }
 
 /// What was counted before a failover.

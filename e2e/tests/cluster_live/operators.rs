@@ -128,7 +128,7 @@ impl Stage {
     }
 
     /// A figure of that pod of the operator, by the beginnings of its lines; none: the pod does not answer.
-    fn figure(&self, pod: &str, series: &str, which: &str) -> Option<u64> {
+    fn figure(&self, pod: &str, series: &str, which: &[&str]) -> Option<u64> {
         let pods = self.operator_pods();
         let pod = pods.iter().find(|it| it["metadata"]["name"] == pod)?;
         Some(sum_of(&self.page(pod, "/metrics")?, series, which))
@@ -136,7 +136,18 @@ impl Stage {
 
     /// 1 while it takes itself for the leader, else 0.
     pub(crate) fn leads_by_its_metrics(&self, pod: &str) -> Option<u64> {
-        self.figure(pod, "bloodraven_leader", "")
+        self.figure(pod, "bloodraven_leader", &[])
+    }
+
+    /// How often a loop of the leader has panicked; none: it does not answer.
+    pub(crate) fn panics(&self) -> Option<u64> {
+        self.figure(&self.leader()?, "bloodraven_loop_panics_total", &[])
+    }
+
+    /// How often the leader has looked for a site of the group in vain; none: it does not answer.
+    pub(crate) fn failed_polls(&self, site: &str) -> Option<u64> {
+        let group = [format!("namespace=\"{}\"", self.namespace), format!("site=\"{site}\"")];
+        self.figure(&self.leader()?, "bloodraven_poll_failures_total", &[&group[0], &group[1]])
     }
 
     /// How often the container of that pod of the operator was started again.
@@ -148,15 +159,27 @@ impl Stage {
 
     /// How many failovers of the group that pod of the operator has counted in its life; none: it does not answer.
     pub(crate) fn failovers_counted_by(&self, pod: &str) -> Option<u64> {
-        self.figure(pod, "bloodraven_failovers_total", &format!("group=\"{GROUP}\""))
+        self.figure(
+            pod,
+            "bloodraven_failovers_total",
+            &[&format!("group=\"{GROUP}\""), &format!("namespace=\"{}\"", self.namespace)],
+        )
     }
 
     /// How many Events of that reason the group has.
     pub(crate) fn events(&self, reason: &str) -> u64 {
+        self.events_of(reason).iter().map(|event| event["series"]["count"].as_u64().unwrap_or(1)).sum()
+    }
+
+    /// What the Events of that reason say.
+    pub(crate) fn notes(&self, reason: &str) -> Vec<String> {
+        self.events_of(reason).iter().filter_map(|event| event["note"].as_str()).map(str::to_owned).collect()
+    }
+
+    fn events_of(&self, reason: &str) -> Vec<Value> {
         let found = self.cluster.get(&self.of_group(&["events.v1.events.k8s.io"])).unwrap_or_default();
         let all = found["items"].as_array().cloned().unwrap_or_default();
-        let of_group = all.iter().filter(|event| event["reason"] == reason && event["regarding"]["name"] == GROUP);
-        of_group.map(|event| event["series"]["count"].as_u64().unwrap_or(1)).sum()
+        all.into_iter().filter(|event| event["reason"] == reason && event["regarding"]["name"] == GROUP).collect()
     }
 }
 
@@ -165,10 +188,10 @@ pub(crate) fn revision(object: &Value) -> Option<u64> {
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
-/// The sum of a series over all of its lines that contain a text.
-fn sum_of(metrics: &str, series: &str, which: &str) -> u64 {
+/// The sum of a series over all of its lines that contain these texts.
+fn sum_of(metrics: &str, series: &str, which: &[&str]) -> u64 {
     let of_series = |line: &&str| line.strip_prefix(series).is_some_and(|rest| rest.starts_with(['{', ' ']));
-    let lines = metrics.lines().filter(of_series).filter(|line| line.contains(which));
+    let lines = metrics.lines().filter(of_series).filter(|line| which.iter().all(|text| line.contains(text)));
     lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
 }
 
@@ -179,7 +202,7 @@ fn figures_are_added_up_over_the_lines_of_their_series() {
         bloodraven_failovers_total{namespace=\"shop\",group=\"orders\",target_site=\"pdx\"} 1\n\
         bloodraven_failovers_total{namespace=\"shop\",group=\"other\",target_site=\"pdx\"} 7\n\
         bloodraven_leader 1\n";
-    assert_eq!(sum_of(metrics, "bloodraven_failovers_total", "group=\"orders\""), 3);
-    assert_eq!(sum_of(metrics, "bloodraven_leader", ""), 1);
-    assert_eq!(sum_of(metrics, "bloodraven_lead", ""), 0);
+    assert_eq!(sum_of(metrics, "bloodraven_failovers_total", &["namespace=\"shop\"", "group=\"orders\""]), 3);
+    assert_eq!(sum_of(metrics, "bloodraven_leader", &[]), 1);
+    assert_eq!(sum_of(metrics, "bloodraven_lead", &[]), 0);
 }

@@ -71,7 +71,10 @@ impl Stage {
 
     /// How often a container of a site's pod was started again.
     pub(crate) fn restarts(&self, site: &str, container: &str) -> Option<u64> {
-        let all = self.pod_object(site)?["status"]["containerStatuses"].as_array()?.clone();
-        all.iter().find(|it| it["name"] == container)?["restartCount"].as_u64()
+        // A sidecar is started before the others and is listed with those that are.
+        let status = self.pod_object(site)?["status"].clone();
+        let sorts = ["containerStatuses", "initContainerStatuses"];
+        let all = sorts.iter().filter_map(|sort| status[sort].as_array()).flatten();
+        all.into_iter().find(|it| it["name"] == container)?["restartCount"].as_u64()
     }
 }

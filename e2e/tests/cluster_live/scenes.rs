@@ -5,7 +5,8 @@
 //! fault behind: each is a guard.
 //!
 //! `wounds` are the scenes of servers, pods and nodes, `leaders` those of the operator and the API server, `moves` those of
-//! what is shown of a move.
+//! what is shown of a move, `losses` those in which nobody can write, `sites` those of sites that come and go, `tls` those of
+//! groups with TLS.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use super::ground::Ground;
 use super::load::Load;
 use super::seen::Seen;
 use super::stage::Stage;
-use super::{leaders, moves, wounds};
+use super::{leaders, losses, moves, sites, tls, wounds};
 
 /// From a fault to a group that is whole again: a node that was off boots, its pod catches up.
 pub(crate) const HEALS_WITHIN: Duration = Duration::from_mins(6);
@@ -50,8 +51,15 @@ const fn scene(name: &'static str, story: &'static str, always: bool, play: fn(&
     Scene { name, story, always, play }
 }
 
-const SCENES: [Scene; 20] = [
+const SCENES: [Scene; 29] = [
     scene("container", "the primary's container is killed", true, wounds::container_killed),
+    scene("sidecar", "the primary's sidecar is killed: nothing else happens", false, wounds::sidecar_killed),
+    scene(
+        "sidecar-cut-off",
+        "the primary's sidecar is killed while its node is cut off: the lease is not longer for it",
+        false,
+        wounds::sidecar_killed_while_cut_off,
+    ),
     scene("pod", "the primary's pod is deleted", true, wounds::pod_deleted),
     scene(
         "forced",
@@ -65,11 +73,17 @@ const SCENES: [Scene; 20] = [
     scene("replica", "a replica's node loses power: nothing moves", false, wounds::replica_lost),
     scene("one-by-one", "every pod is replaced, one after the other", false, wounds::one_by_one),
     scene("all-at-once", "every pod is replaced at once", false, wounds::all_at_once),
+    scene("total-loss", "every site is down, the operator is not: nothing is done", false, losses::every_site),
+    scene("no-candidate", "every site that may write is down: the other stays closed", false, losses::candidates),
+    scene("site", "a site that only follows comes, and goes", false, sites::comes_and_goes),
     scene("operator", "the operator is killed while everything is well: nothing moves", false, leaders::killed_idle),
     scene("operator-in-move", "the operator is killed in the middle of a failover", true, leaders::killed_in_move),
+    scene("everybody", "the operator and every pod are replaced at once", false, leaders::killed_with_all_pods),
     scene("rollout", "the operator is rolled in good order: nothing moves", false, leaders::rolled),
     scene("stale-leader", "the leader stands still, another leads and moves, the first goes on", false, leaders::stale),
     scene("api", "the API server is away for two minutes: clients notice nothing", false, leaders::api_away),
+    scene("tls", "groups with TLS: every line is encrypted, every server verified", false, tls::verified),
+    scene("tls-other-names", "a certificate that covers other names: nobody is trusted", false, tls::not_covered),
     scene("planned", "an admin asks for a move", false, moves::planned),
     scene("update", "a setting of mysqld is changed: one move, one pod at a time", false, moves::update),
     scene(
@@ -83,6 +97,12 @@ const SCENES: [Scene; 20] = [
         "labels cannot be written in a failover, and are when they can be",
         false,
         moves::labels_denied,
+    ),
+    scene(
+        "status-denied",
+        "status cannot be written in a failover, and is when it can be",
+        false,
+        moves::status_denied,
     ),
     scene(
         "dns-denied",
@@ -99,7 +119,8 @@ const SCENES: [Scene; 20] = [
 ];
 
 /// Those that need no machines of our own, and can be played in a cluster of somebody else.
-const ANYWHERE: [&str; 7] = ["pod", "one-by-one", "all-at-once", "operator", "rollout", "planned", "update"];
+const ANYWHERE: [&str; 8] =
+    ["pod", "one-by-one", "all-at-once", "operator", "everybody", "rollout", "planned", "update"];
 
 #[expect(clippy::disallowed_methods, reason = "the one place of this test that reads the environment")]
 fn variable(name: &str) -> String {

@@ -23,7 +23,7 @@ use tokio::runtime::Runtime;
 use tokio::time::interval;
 
 use super::marks::{Change, Marks, out_of_order};
-use super::stage::{NAMESPACE, OPERATORS, Stage};
+use super::stage::{OPERATORS, Stage};
 use super::timeline::Timeline;
 
 /// Watches are begun anew after so long.
@@ -39,7 +39,7 @@ pub(crate) const SOON: Duration = Duration::from_millis(2);
 const HEARD_WITHIN: Duration = Duration::from_secs(20);
 
 /// The copy of the record that is written first.
-const RECORD: &str = "bloodraven.shipstream.io/authority";
+pub(crate) const RECORD: &str = "bloodraven.shipstream.io/authority";
 
 /// The taint of the sites that may not write.
 pub(crate) const TAINT: &str = "shipstream.io/db-readonly-orders";
@@ -66,17 +66,17 @@ impl Seen {
     pub(crate) fn start(stage: &Stage) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let history = Arc::new(Mutex::new(History::new(stage.timeline.clone())));
-        let client = runtime.block_on(client(stage));
+        let (client, namespace) = (runtime.block_on(client(stage)), &stage.namespace);
         let seen = Self { history, runtime };
         let of = |group: &str, version: &str, kind: &str| -> Api<DynamicObject> {
             let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-            Api::namespaced_with(client.clone(), NAMESPACE, &kind)
+            Api::namespaced_with(client.clone(), namespace, &kind)
         };
         seen.follow(of("shipstream.io", "v1alpha1", "MysqlFailoverGroup"), "", History::take_group);
         seen.follow(of("externaldns.k8s.io", "v1alpha1", "DNSEndpoint"), "", History::take_dns);
         let service = "kubernetes.io/service-name=mysql-orders-primary";
-        seen.follow(Api::namespaced(client.clone(), NAMESPACE), service, History::take_endpoints);
-        seen.follow(Api::namespaced(client.clone(), NAMESPACE), "app.kubernetes.io/name=mysql", History::take_pods);
+        seen.follow(Api::namespaced(client.clone(), namespace), service, History::take_endpoints);
+        seen.follow(Api::namespaced(client.clone(), namespace), "app.kubernetes.io/name=mysql", History::take_pods);
         seen.follow(Api::namespaced(client.clone(), OPERATORS), "", History::take_leases);
         seen.follow(Api::all(client), "", History::take_nodes);
         seen
@@ -225,6 +225,8 @@ impl History {
         let first = object.meta().annotations.as_ref().and_then(|all| all.get(RECORD));
         let Some(record) = first.and_then(|text| serde_json::from_str::<Value>(text).ok()) else { return };
         let (phase, site) = (text(&record["phase"]), text(&record["site"]));
+        let proof = text(&record["proof"]["type"]);
+        self.mark("proof", object, Change::Proof(proof));
         self.mark("epoch", object, Change::Epoch(record["epoch"].as_u64().unwrap_or_default()));
         self.mark("record", object, Change::Authority { phase, site });
     }

@@ -13,7 +13,10 @@ use bloodraven_testbed::wait;
 use mysql_async::prelude::Queryable as _;
 use serde_json::{Value, json};
 
+use super::entrance::Entrance;
 use super::ground::Ground;
+use super::seen::RECORD;
+use super::terms::Terms;
 use super::timeline::Timeline;
 use super::ways::{Forward, Way};
 
@@ -27,6 +30,9 @@ pub(crate) const OPERATORS: &str = "bloodraven";
 /// The node from which clients come; it is never hurt.
 const CLIENTS: &str = "fra";
 
+/// The group's `leaseTimeout`.
+pub(crate) const LEASE: Duration = Duration::from_secs(12);
+
 /// How often the group is asked for.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
@@ -37,22 +43,24 @@ pub(crate) struct Stage {
     /// By the one clock of this run.
     pub(crate) timeline: Timeline,
     pub(crate) namespace: String,
+    /// Who is let in, and how.
+    pub(crate) terms: Terms,
     reported: Mutex<BTreeSet<u64>>,
 }
 
 impl Stage {
     pub(crate) fn up() -> Self {
-        Self::new(Arc::new(Ground::prepare()), Timeline::start(), NAMESPACE.to_owned())
+        Self::new(Arc::new(Ground::prepare()), Timeline::start(), NAMESPACE.to_owned(), Terms::ordinary())
     }
 
-    /// The same group in a namespace of its own, on the same cluster.
-    pub(crate) fn beside(&self, number: u32) -> Self {
-        let namespace = format!("{NAMESPACE}-{number}");
-        Self::new(Arc::clone(&self.cluster), self.timeline.clone(), namespace)
+    /// The same group in a namespace of its own, on the same cluster, on terms of its own.
+    pub(crate) fn beside(&self, name: &str, terms: Terms) -> Self {
+        let namespace = format!("{NAMESPACE}-{name}");
+        Self::new(Arc::clone(&self.cluster), self.timeline.clone(), namespace, terms)
     }
 
-    fn new(cluster: Arc<Ground>, timeline: Timeline, namespace: String) -> Self {
-        Self { ways: Mutex::default(), cluster, timeline, namespace, reported: Mutex::default() }
+    fn new(cluster: Arc<Ground>, timeline: Timeline, namespace: String, terms: Terms) -> Self {
+        Self { ways: Mutex::default(), cluster, timeline, namespace, terms, reported: Mutex::default() }
     }
 
     /// The machines, for what only they can suffer.
@@ -102,15 +110,13 @@ impl Stage {
     /// The example of the manual, on these nodes.
     pub(crate) fn apply_group(&self) {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
-        let secret = json!({"apiVersion": "v1", "kind": "Secret",
-            "metadata": {"name": "orders-mysql", "namespace": self.namespace},
-            "stringData": {"username": "ops", "password": "ops-pw", "MYSQL_ROOT_PASSWORD": "root-pw",
-                "MYSQL_REPLICATION_USER": "repl", "MYSQL_REPLICATION_PASSWORD": "repl-pw"}});
-        let app = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "orders-app", "namespace": self.namespace},
-            "stringData": {"username": APP.0, "password": APP.1}});
-        for object in [namespace, secret, app, example(&self.namespace, &self.cluster)] {
-            self.cluster.apply(&object).unwrap_or_else(|error| panic!("{error}"));
-        }
+        self.apply(&namespace);
+        self.terms.secrets(&self.namespace).iter().for_each(|secret| self.apply(secret));
+        self.apply(&example(self));
+    }
+
+    pub(crate) fn apply(&self, object: &Value) {
+        self.cluster.apply(object).unwrap_or_else(|error| panic!("{error}"));
     }
 
     pub(crate) fn delete_group(&self) {
@@ -197,6 +203,21 @@ impl Stage {
         });
     }
 
+    /// The first reason of Degraded is that one.
+    pub(crate) fn wait_for_reason(&self, reason: &str) {
+        self.wait_until(&format!("Degraded for {reason}"), || {
+            let all = self.object()?["status"]["conditions"].as_array()?.clone();
+            let told =
+                all.iter().any(|it| it["type"] == "Degraded" && it["status"] == "True" && it["reason"] == reason);
+            told.then_some(())
+        });
+    }
+
+    /// The copy of the record that is written first.
+    pub(crate) fn record(&self) -> Option<Value> {
+        serde_json::from_str(self.object()?["metadata"]["annotations"][RECORD].as_str()?).ok()
+    }
+
     /// Another setting of mysqld, which needs new pods; gives its value.
     pub(crate) fn change_max_connections(&self) -> u64 {
         const WANTED: u64 = 160;
@@ -210,7 +231,7 @@ impl Stage {
         let door = self.door_at(site);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let mut conn = super::load::connect(door.address()).await?;
+            let mut conn = door.connect().await?;
             conn.query_first("SELECT @@global.max_connections").await.ok()?
         })
     }
@@ -257,14 +278,20 @@ impl Stage {
     }
 
     /// The way through `-primary`, from the clients' node.
-    pub(crate) fn front_door(&self) -> Arc<Way> {
-        self.way(CLIENTS, "mysql-orders-primary", "shipstream.io/role=primary")
+    pub(crate) fn front_door(&self) -> Entrance {
+        self.entrance(CLIENTS, "mysql-orders-primary", "shipstream.io/role=primary")
     }
 
     /// The way straight to a site's server, from the site's own node: it leads there also while the node is cut off, and
     /// again after it was off.
-    pub(crate) fn door_at(&self, site: &str) -> Arc<Way> {
-        self.way(site, &format!("mysql-orders-{site}-internal"), &format!("shipstream.io/site={site}"))
+    pub(crate) fn door_at(&self, site: &str) -> Entrance {
+        self.entrance(site, &format!("mysql-orders-{site}-internal"), &format!("shipstream.io/site={site}"))
+    }
+
+    /// The way from a node to a Service, and whom clients trust at its end.
+    pub(crate) fn entrance(&self, from: &str, service: &str, labels: &str) -> Entrance {
+        let at = self.way(from, service, labels).address();
+        Entrance { at, trust: self.terms.trust(&self.namespace, service) }
     }
 
     /// Each is made once and lives as long as the stage.
@@ -287,14 +314,12 @@ impl Stage {
     }
 }
 
-/// The account of the clients.
-pub(crate) const APP: (&str, &str) = ("shop", "shop-pw");
-
 /// `examples/three-sites-dr.yaml` with this cluster's zones, volumes and image, and times for a test.
-fn example(namespace: &str, ground: &Ground) -> Value {
+fn example(stage: &Stage) -> Value {
+    let ground = &stage.cluster;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/three-sites-dr.yaml");
     let mut group: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    group["metadata"]["namespace"] = json!(namespace);
+    group["metadata"]["namespace"] = json!(stage.namespace);
     let spec = group["spec"].as_object_mut().unwrap();
     for site in spec["sites"].as_array_mut().unwrap() {
         site["zone"] = json!(ground.zone(site["name"].as_str().unwrap()));
@@ -303,15 +328,14 @@ fn example(namespace: &str, ground: &Ground) -> Value {
     }
     let small = [("innodb-buffer-pool-size", "64M"), ("innodb-redo-log-capacity", "32M"), ("mysqlx", "OFF")];
     let small: BTreeMap<&str, &str> = small.into();
-    spec.remove("secretName");
+    stage.terms.write_into(spec);
     spec.extend([
         ("image".to_owned(), json!(ground.mysql_image())),
-        ("credentials".to_owned(), json!({"operatorSecret": "orders-mysql", "appSecret": "orders-app"})),
         ("mysqlConf".to_owned(), json!(small)),
         // Fault follows fault here.
         ("failoverCooldown".to_owned(), json!("0s")),
         ("pollInterval".to_owned(), json!("1s")),
-        ("sidecar".to_owned(), json!({"leaseTimeout": "12s", "peerCheckInterval": "2s"})),
+        ("sidecar".to_owned(), json!({"leaseTimeout": format!("{}s", LEASE.as_secs()), "peerCheckInterval": "2s"})),
     ]);
     group
 }
@@ -341,5 +365,7 @@ fn missing(object: &Value) -> Option<String> {
     let sites = status["sites"].as_array()?;
     let strays: Vec<&Value> = sites.iter().filter(|site| !follows(site)).collect();
     let voters = status["authority"]["voters"].as_array().map_or(0, Vec::len);
-    (!strays.is_empty() || voters != 3).then(|| format!("{voters} voters; not replicating: {strays:?}"))
+    let wanted = object["spec"]["sites"].as_array().map_or(0, Vec::len);
+    (!strays.is_empty() || voters != wanted || sites.len() != wanted)
+        .then(|| format!("{voters} voters; not replicating: {strays:?}"))
 }
