@@ -204,8 +204,11 @@ impl Ears for Teller {
     }
 
     fn untrusted(&self, id: &GroupId, now: Now, site: &Site, because: &str) -> Vec<Event> {
-        let message =
-            format!("{because}; compare the certificate of {site} with the authority in the Secret of spec.tls");
+        // What to do comes first: the reason may name everything that a certificate covers, and an Event is cut.
+        let message = format!(
+            "compare the certificate of {site} with the names of its Services and the authority in the Secret of spec.tls: \
+             {because}"
+        );
         let told = Told::new().event_once(EventReason::CredentialReconcileFailed, site.as_str(), message);
         let mut groups = self.memory();
         let memory = groups.entry(id.clone()).or_default();

@@ -229,6 +229,18 @@ fn a_site_that_could_not_be_opened_is_a_failed_attempt() {
 }
 
 #[test]
+fn whom_nobody_trusts_is_named_before_a_reason_of_any_length() {
+    let events = teller().untrusted(&id(), at(0), &Site::new("pdx"), &"a name that it covers, ".repeat(100));
+    let [event] = &events[..] else { panic!("one Event: {events:?}") };
+    assert_eq!(event.reason, "CredentialReconcileFailed");
+    // An Event is cut after 1024 signs.
+    let kept: String = event.message.chars().take(200).collect();
+    for words in ["the certificate of pdx", "spec.tls"] {
+        assert!(kept.contains(words), "{words} in {kept}");
+    }
+}
+
+#[test]
 fn a_fence_that_is_repeated_is_told_once() {
     let (teller, group) = (teller(), leader());
     let fencing = Notice::FencingWriter { site: Site::new("pdx"), because: "NotTheHolder".to_owned() };
