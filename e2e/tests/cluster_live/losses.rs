@@ -40,7 +40,9 @@ pub(crate) fn every_site(cast: &Cast<'_>) {
     drop(away);
     cast.load.wait_for_writes("somebody is back");
     stage.wait_until_whole("every site is back", HEALS_WITHIN);
-    assert_eq!(stage.events("TotalLossDetected"), told + 1, "people were told once");
+    // The same is said once in five minutes: a scene before may have had all of them down, too.
+    let said = stage.events("TotalLossDetected");
+    assert!(said > 0 && said <= told + 1, "people were told, and once: {told} Events before, {said} after");
     assert!(cast.seen.moves() <= moves + 1, "at most one move");
     if stage.leading() == leader {
         assert_eq!(stage.panics(), panics, "no loop panicked");
