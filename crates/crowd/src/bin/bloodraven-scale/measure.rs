@@ -33,6 +33,10 @@ impl Windows {
     }
 }
 
+/// An operator that just started looks at every object of every group once. So long for each group, on a machine that it shares
+/// with the store.
+const LOOK_AT_ONE: Duration = Duration::from_millis(100);
+
 /// All groups have moved by then, or not at all.
 const MOVES: Duration = Duration::from_secs(90);
 
@@ -114,7 +118,8 @@ pub(crate) async fn steady(stage: &mut Stage, windows: Windows) -> Result<Steady
     stage.crowd.polls.open(stage.groups() * SITES.len());
     stage.all_ready(RECOVERS, |_| {}).await?;
     let all_ready = began.elapsed();
-    pass(windows.settles.saturating_sub(all_ready)).await;
+    let looks = LOOK_AT_ONE * u32::try_from(stage.groups()).unwrap_or(u32::MAX);
+    pass((windows.settles + looks).saturating_sub(all_ready)).await;
     let requests = stage.requests().await?;
     let before = Used::now(stage)?;
     stage.crowd.polls.open(stage.groups() * SITES.len());

@@ -16,8 +16,8 @@ const TEXT: &str = "\
 Written by `cargo xtask bench scale`; do not edit. One real operator, release build, against a real API server and played sites:
 doubles that speak MySQL's protocol and the sidecars' signed HTTP, and decide with the sidecar's own brain. Everything is on one machine
 and at default settings: a group has three sites, each is polled every two seconds and asks the operator every five. The operator is
-started anew for each size when all groups are ready, has 20 s to settle, and is watched for 40 s. How late a poll is, is seen at the
-polled site, against the earliest beat of the same site in that window; so the way there and the double's own delay count, too.
+started anew for each size when all groups are ready, has 20 s and 0.1 s for each group to settle (it looks at all their objects once), and
+is watched for 40 s. How late a poll is, is seen at the polled site, against the earliest beat of the same site in that window; so the way there and the double's own delay count, too.
 `load` is the machine's load average when a row began and when it ended; on a busy machine lateness says more about the machine.";
 
 const STEADY: &str = "\
