@@ -53,6 +53,9 @@ use tokio::time::timeout;
 /// How long a call to the store may take.
 const STORE_BOUND: Duration = Duration::from_secs(5);
 
+/// The same for what nobody waits for: with many groups it waits for its turn first, and its requests have bounds of their own.
+const PATIENT_BOUND: Duration = Duration::from_secs(30);
+
 /// Events that wait to be written; more than that is noise, and it is in the log.
 const EVENTS: usize = 128;
 
@@ -211,7 +214,7 @@ impl Drop for Counted {
 /// One at a time, each with a bound; one that cannot be written is lost, and counted.
 async fn write_events<W: World, S: Servers>(common: Arc<Common<W, S>>, id: GroupId, mut events: mpsc::Receiver<Event>) {
     while let Some(event) = events.recv().await {
-        let write = timeout(STORE_BOUND, common.leadership.guard(common.world.record_event(&id, &event)));
+        let write = timeout(PATIENT_BOUND, common.leadership.guard(common.world.record_event(&id, &event)));
         match write.await {
             Ok(Ok(Ok(())) | Err(_)) => {}
             Ok(Ok(Err(_))) | Err(_) => common.ears.write_failed("event"),

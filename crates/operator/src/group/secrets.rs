@@ -4,7 +4,7 @@
 //! change. Must not: forget what it knew because a reading failed, the key that was in force before the present one, or an
 //! account that some server may still ask for; take what no server would.
 
-use super::{Common, Shared, lock, spec};
+use super::{Common, PATIENT_BOUND, Shared, lock, spec};
 use crate::servers::Servers;
 use crate::tasks::rest;
 use crate::world::{Account, GroupId, MissingSecret, Secrets, World};
@@ -23,9 +23,6 @@ const SOON: Duration = Duration::from_secs(1);
 
 /// A spec or a key that is new is told of in several words.
 const SWARM: Duration = Duration::from_millis(50);
-
-/// All of a group's Secrets. Each request has a bound of its own, and waits for its turn among those of all groups first.
-const BOUND: Duration = Duration::from_secs(30);
 
 /// So many accounts of before are tried where a login is refused: a Secret may change again before the first change has
 /// reached every server.
@@ -122,8 +119,8 @@ async fn read<W: World, S: Servers>(common: &Common<W, S>, shared: &Shared) -> R
         Some(valid) => Cow::Borrowed(valid.object()),
         None => Cow::Owned(spec::typed(shared.object()).map_err(unread)?),
     };
-    let read = timeout(BOUND, common.world.secrets(&shared.id, &wanted)).await;
-    read.unwrap_or_else(|_| Err(unread(format!("no answer within {} s", BOUND.as_secs()))))
+    let read = timeout(PATIENT_BOUND, common.world.secrets(&shared.id, &wanted)).await;
+    read.unwrap_or_else(|_| Err(unread(format!("no answer within {PATIENT_BOUND:?}"))))
 }
 
 /// Returns whether something is new.

@@ -5,7 +5,7 @@
 //! not kept is kept later, and until then the group is led all the same.
 
 use super::spec::{self, Valid};
-use super::{Common, STORE_BOUND, Shared};
+use super::{Common, PATIENT_BOUND, STORE_BOUND, Shared};
 use crate::object::Object;
 use crate::servers::Servers;
 use crate::tasks::rest;
@@ -34,8 +34,8 @@ pub(super) async fn keep<W: World, S: Servers>(common: Arc<Common<W, S>>, shared
         if let Some(valid) = valid {
             let taken = valid.taken();
             let call = common.leadership.guard(common.world.keep_spec(&shared.id, &taken));
-            let unknown = || Refused::Unknown { because: format!("no answer within {STORE_BOUND:?}") };
-            let found = match timeout(STORE_BOUND, call).await {
+            let unknown = || Refused::Unknown { because: format!("no answer within {PATIENT_BOUND:?}") };
+            let found = match timeout(PATIENT_BOUND, call).await {
                 Ok(Ok(done)) => done.err(),
                 Ok(Err(_)) => None,
                 Err(_) => Some(unknown()),
