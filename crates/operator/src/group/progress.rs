@@ -42,7 +42,7 @@ mod tests {
             ("epoch", |it| it["sites"][0]["sidecar"]["epoch"] = json!(4), false),
             ("unreachable", |it| it["sites"][0]["sidecar"]["reachable"] = json!(false), false),
             ("no sidecar", |it| it["sites"][0]["sidecar"] = Value::Null, false),
-            ("recovery", |it| it["sites"][0]["recoveryState"] = json!("blocked"), false),
+            ("recovery", |it| it["sites"][0]["recoveryState"] = json!("RecoveryBlocked"), false),
             ("promotion", |it| it["promotionGtidExecuted"] = json!("a:1-9"), false),
             ("no site", |it| it["sites"] = json!([]), false),
         ];
