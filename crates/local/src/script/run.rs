@@ -156,7 +156,7 @@ pub async fn run(script: &Script, stage: &impl Stage) -> Outcome {
 
 /// The verdict that a run ends with. What was under way when the load was switched off ends, and a server that was too busy to
 /// answer is asked again; what is lost stays lost.
-async fn last_audit(stage: &impl Stage) -> Verdict {
+pub(super) async fn last_audit(stage: &impl Stage) -> Verdict {
     let until = Instant::now() + LAST_AUDIT;
     let mut looks = looks();
     loop {
