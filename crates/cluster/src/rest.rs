@@ -1,8 +1,8 @@
 //! Requests to the API server, as plain JSON.
 //!
 //! In: a path, a body. Out: the object as it is stored now, or why not, told apart as finely as safety needs. Must not:
-//! retry, wait for an answer for ever (how long something may wait for its turn is its caller's business), or put what it sent or got into an error or a log: some of it is
-//! secret.
+//! retry, wait for an answer for ever (how long something may wait for its turn is its caller's business), or put what it
+//! sent or got into an error or a log: some of it is secret.
 
 use crate::lean::Lean;
 use crate::turns::{Rank, Turns};
