@@ -109,6 +109,8 @@ pub(super) enum ForLeader {
     Input(Box<group::Input>),
     /// Something changed in the store.
     Informed,
+    /// Time for people to see something.
+    Picture,
 }
 
 /// How a call of a leader ended.
@@ -116,8 +118,10 @@ pub(super) enum ForLeader {
 pub(super) enum Answer {
     /// A statement.
     Sql(group::input::Outcome),
-    /// A load: the version, and what there is.
-    Loaded(u64, group::input::Loaded),
+    /// A load: the copies, and what they come to.
+    Loaded(Box<super::store::Copies>, group::input::Loaded),
+    /// The copies, after a conflict.
+    Looked(Box<super::store::Copies>),
     /// A write of the annotation.
     Annotated(super::store::Wrote, u64),
     /// A write of the status.
@@ -134,6 +138,7 @@ pub(super) enum Answer {
 #[derive(Debug)]
 pub(super) enum Wish {
     Load,
+    Look,
     Annotate(u64, Box<Kept>),
     Store(u64, Box<Kept>),
     Show(Box<Outward>),

@@ -12,10 +12,10 @@ use super::world::World;
 use bloodraven_brain::authority;
 use bloodraven_brain::fence;
 use bloodraven_brain::group::command::RequestKind;
-use bloodraven_brain::group::{Command, Input, Kept, SaveId, Task};
+use bloodraven_brain::group::{Command, Input, Kept, Task};
 
 /// How long a call to the store may take.
-const STORE_BOUND: Time = 5 * SEC;
+pub(super) const STORE_BOUND: Time = 5 * SEC;
 
 impl World {
     /// One step of the group's brain, and what it wants done.
@@ -46,7 +46,7 @@ impl World {
         }
     }
 
-    fn leads(&self, op: usize) -> bool {
+    pub(super) fn leads(&self, op: usize) -> bool {
         let boot = self.operator_now(op).boot;
         self.operators[op].election.as_ref().is_some_and(|election| election.leads(boot))
     }
@@ -56,7 +56,10 @@ impl World {
             return;
         }
         match command {
-            Command::Load => self.call_store(op, Call::Load, Wish::Load),
+            Command::Load => {
+                self.drop_picture(op);
+                self.call_store(op, Call::Load, Wish::Load, STORE_BOUND);
+            }
             Command::Save { id, kept } => self.save(op, id, kept),
             Command::Push { to, view } => {
                 let site = self.site_number(&to);
@@ -103,7 +106,7 @@ impl World {
                     self.call_server(op, site, Call::Work { id }, does, within.0 * MS);
                 }
             }
-            Command::Show(outward) => self.call_store(op, Call::Show, Wish::Show(outward)),
+            Command::Show(outward) => self.call_store(op, Call::Show, Wish::Show(outward), STORE_BOUND),
             Command::RemoveRequest { kind, text } => self.wish(op, Wish::Remove(kind, text)),
             Command::ReleasePod { uid } => self.wish(op, Wish::Release(uid)),
             Command::Roll { site } => {
@@ -157,8 +160,8 @@ impl World {
         }
     }
 
-    fn call_store(&mut self, op: usize, call: Call, wish: Wish) {
-        let id = self.new_call(op, call, STORE_BOUND);
+    pub(super) fn call_store(&mut self, op: usize, call: Call, wish: Wish, within: Time) {
+        let id = self.new_call(op, call, within);
         self.send_to_store(op, id, wish);
     }
 
@@ -174,23 +177,6 @@ impl World {
         }
     }
 
-    fn save(&mut self, op: usize, id: SaveId, kept: Box<Kept>) {
-        let before = self.operators[op].group.as_ref().and_then(|group| group.kept());
-        let same = before.is_some_and(|before| before.anchor() == kept.anchor());
-        if same {
-            return self.save_status(op, id, kept, false);
-        }
-        let version = self.operators[op].version;
-        let wish = Wish::Annotate(version, kept.clone());
-        self.call_store(op, Call::Save { id, kept, annotated: false }, wish);
-    }
-
-    pub(super) fn save_status(&mut self, op: usize, id: SaveId, kept: Box<Kept>, annotated: bool) {
-        let version = self.operators[op].version;
-        let wish = Wish::Store(version, kept.clone());
-        self.call_store(op, Call::Save { id, kept, annotated }, wish);
-    }
-
     /// What a leader wants reaches the store. A write whose answer is lost still happened.
     pub(super) fn at_store(&mut self, op: usize, reign: u32, id: u64, wish: Wish) {
         if self.store.down {
@@ -199,8 +185,9 @@ impl World {
         let answer = match wish {
             Wish::Load => {
                 let loaded = super::status::read_back(&self.store.annotation, &self.store.status);
-                Answer::Loaded(self.store.version, loaded)
+                Answer::Loaded(Box::new(self.store.copies()), loaded)
             }
+            Wish::Look => Answer::Looked(Box::new(self.store.copies())),
             Wish::Annotate(version, kept) => {
                 let wrote = self.store.write_annotation(version, &kept);
                 self.was_persisted(op, wrote, &kept);
@@ -242,8 +229,9 @@ impl World {
             RequestKind::CacheUpgrade => drop(requests.cache_upgrade.take_if(|request| request.text == text)),
         }
         // Its own write tells it the new version.
-        if self.operators[op].version == self.store.version {
-            self.operators[op].version += 1;
+        let version = self.store.version;
+        if let Some(known) = self.operators[op].known.as_mut().filter(|known| known.copies.version == version) {
+            known.copies.version += 1;
         }
         self.store.version += 1;
         self.inform();

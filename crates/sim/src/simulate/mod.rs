@@ -30,6 +30,7 @@ mod pod;
 mod random;
 mod replication;
 pub mod report;
+mod saves;
 pub mod scenario;
 mod semi_sync;
 mod server;

@@ -9,6 +9,7 @@ use super::scenario::{Edit, Fault, Process, Refusable, Scenario, Timed};
 
 /// Adds to a scenario; `watched`: nothing in it strikes those who watch a server.
 pub(super) fn add(scenario: &mut Scenario, watched: bool) {
+    scenario.setup.large_promotions = Random::new(scenario.seed, 3).chance(12);
     let mut random = Random::new(scenario.seed, 2);
     let random = &mut random;
     let what = random.below(100);

@@ -5,12 +5,13 @@
 use super::clock::{MS, SEC, Time};
 use super::event::{Answer, Event, ForLeader};
 use super::net::{Channel, End};
+use super::saves::{Known, PICTURE_PACE, Picture, Saving};
 use super::world::World;
 use bloodraven_brain::fence;
 use bloodraven_brain::fence::Source;
-use bloodraven_brain::group::input::{Estate, Loaded, Rollout, Saved, Saw, Shown};
+use bloodraven_brain::group::input::{Estate, Loaded, Rollout, Saw, Shown};
 use bloodraven_brain::group::kept::SiteKept;
-use bloodraven_brain::group::{Group, Input, Kept, SaveId, WorkId};
+use bloodraven_brain::group::{Group, Input, Kept, WorkId};
 use bloodraven_brain::lease;
 use bloodraven_brain::lease::{Election, Found, Notice, Times, Written};
 use bloodraven_brain::message::Question;
@@ -31,8 +32,10 @@ pub(super) struct Operator {
     pub(super) group: Option<Box<Group>>,
     pub(super) calls: BTreeMap<u64, Call>,
     pub(super) next: u64,
-    /// The version of the group's object, as last read or written.
-    pub(super) version: u64,
+    /// The group's object as last read or written; none: not read yet, or in doubt.
+    pub(super) known: Option<Known>,
+    /// When an annotation that is not as it should be may be written anew.
+    pub(super) copy_due: Time,
     /// Who asked.
     pub(super) askers: BTreeMap<u64, (usize, u32)>,
     /// It dies after so many more commands.
@@ -51,7 +54,8 @@ pub(super) enum Call {
     Poll { site: usize, under: Epoch },
     Work { id: WorkId },
     Load,
-    Save { id: SaveId, kept: Box<Kept>, annotated: bool },
+    Save(Box<Saving>),
+    Picture(Box<Picture>),
     Show,
     CachePoll { site: usize },
 }
@@ -180,10 +184,12 @@ impl World {
         operator.crowned = (self.now, self.operator_clocks[op].skew);
         operator.reign = reign;
         operator.told = None;
+        (operator.known, operator.copy_due) = (None, self.now);
         operator.group = Some(Box::new(Group::new(self.store.spec.clone(), now.boot)));
         self.judge.reigned();
         let at = self.soon(MS, 50 * MS);
         self.queue.push(at, Event::Leader(op, reign, ForLeader::Informed));
+        self.queue.push(self.now + PICTURE_PACE, Event::Leader(op, reign, ForLeader::Picture));
         let tick = self.soon(MS, 100 * MS);
         self.queue.push(tick, Event::Leader(op, reign, ForLeader::Tick));
         for site in 0..self.names.len() {
@@ -223,6 +229,7 @@ impl World {
                     self.poll_cache(op, site);
                 }
             }
+            ForLeader::Picture => self.picture(op),
             ForLeader::Input(input) => self.feed(op, *input),
             ForLeader::Informed => {
                 let (estate, requests) = (self.estate(), self.store.requests.clone());
@@ -254,14 +261,21 @@ impl World {
     /// Like the real operator it forgets everything and learns it anew, what it found out about sites included.
     fn look_for_foreign(&mut self, op: usize) {
         let operator = &self.operators[op];
-        let saving = operator.calls.values().any(|call| matches!(call, Call::Save { .. }));
+        let saving = operator.calls.values().any(|call| matches!(call, Call::Save(_)));
         let Some(group) = operator.group.as_ref().filter(|_| !saving) else { return };
-        let (Some(known), until) = (group.kept(), group.leads_until) else { return };
+        let Some(known) = group.kept() else { return };
         let stored = self.store.load();
         if stored != *known && plain(stored) != plain(Kept::clone(&known)) {
-            self.feed(op, Input::Leads(None));
-            self.feed(op, Input::Leads(until));
+            self.doubt(op);
         }
+    }
+
+    /// The brain's word for it is a leadership that was over for a moment.
+    pub(super) fn doubt(&mut self, op: usize) {
+        self.operators[op].known = None;
+        let until = self.operators[op].group.as_ref().and_then(|group| group.leads_until);
+        self.feed(op, Input::Leads(None));
+        self.feed(op, Input::Leads(until));
     }
 
     fn rollout(&self, site: usize) -> Rollout {
@@ -304,12 +318,16 @@ impl World {
             }
             (Call::Work { id }, Answer::Sql(outcome)) => self.feed(op, Input::Done { id, outcome }),
             (Call::Work { id }, _) => self.feed(op, Input::Done { id, outcome: super::sql::broken() }),
-            (Call::Load, Answer::Loaded(version, loaded)) => {
-                self.operators[op].version = version;
+            (Call::Load, Answer::Loaded(copies, loaded)) => {
+                self.operators[op].known = match &loaded {
+                    Loaded::Kept(kept) => Some(Known::new(*copies, Kept::clone(kept))),
+                    _ => None,
+                };
                 self.feed(op, Input::Loaded(loaded));
             }
             (Call::Load, _) => self.feed(op, Input::Loaded(Loaded::Failed)),
-            (Call::Save { id, kept, annotated }, answer) => self.save_went_on(op, id, kept, annotated, &answer),
+            (Call::Save(saving), answer) => self.save_went_on(op, *saving, answer),
+            (Call::Picture(picture), answer) => self.picture_went_on(op, *picture, answer),
             (Call::Show, Answer::Shown(labels, dns)) => {
                 let dns = if dns { Ok(()) } else { Err("denied".to_owned()) };
                 let at = self.operator_now(op).wall;
@@ -322,26 +340,6 @@ impl World {
                 self.feed(op, Input::CachePolled { site, facts });
             }
         }
-    }
-
-    /// The annotation first, then the status.
-    fn save_went_on(&mut self, op: usize, id: SaveId, kept: Box<Kept>, annotated: bool, answer: &Answer) {
-        use super::store::Wrote;
-        let saved = match *answer {
-            Answer::Annotated(Wrote::Ok, version) => {
-                self.operators[op].version = version;
-                return self.save_status(op, id, kept, true);
-            }
-            // Another path may be open.
-            Answer::Annotated(Wrote::Denied, _) => return self.save_status(op, id, kept, false),
-            Answer::Stored(Wrote::Ok, version) => {
-                self.operators[op].version = version;
-                Saved::All
-            }
-            Answer::Stored(_, _) | Answer::Failed if annotated => Saved::RecordOnly,
-            _ => Saved::Unknown,
-        };
-        self.feed(op, Input::Saved { id, saved });
     }
 
     /// A sidecar asks: the leader answers by its own rule, a follower with what is stored.
@@ -401,7 +399,7 @@ impl World {
 }
 
 /// A site of which nothing is known needs no entry.
-fn plain(mut kept: Kept) -> Kept {
+pub(super) fn plain(mut kept: Kept) -> Kept {
     kept.sites.retain(|_, site| *site != SiteKept::default());
     kept
 }

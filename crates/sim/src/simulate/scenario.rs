@@ -70,6 +70,8 @@ pub struct Setup {
     pub recordless: bool,
     /// Changed pods are replaced all at once.
     pub recreate: bool,
+    /// What belongs to a promotion does not fit in the annotation: it stands in status alone.
+    pub large_promotions: bool,
 }
 
 /// Something that happens at a time.
@@ -299,6 +301,7 @@ impl Default for Setup {
             tagged: false,
             recordless: false,
             recreate: false,
+            large_promotions: false,
         }
     }
 }

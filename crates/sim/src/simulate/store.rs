@@ -12,6 +12,7 @@ use bloodraven_brain::group::{Outward, Spec};
 use bloodraven_brain::lease::{Acquired, Lease, NewLease};
 use bloodraven_brain::name::{Member, Site};
 use bloodraven_brain::record::Record;
+use bloodraven_gtid::GtidSet;
 use std::sync::Arc;
 
 /// The store.
@@ -42,8 +43,18 @@ pub(super) struct Store {
     pub(super) template: u32,
     /// What each site's pods are made from; absent: from the first template.
     deployed: Vec<u32>,
+    /// Promotions stand in status alone: an annotation has no room for them.
+    pub(super) large_promotions: bool,
     /// The group's object as it was copied away.
     backup: Option<(Anchor, Kept)>,
+}
+
+/// Both copies as they are stored, and the version of the object.
+#[derive(Clone, Debug)]
+pub(super) struct Copies {
+    pub(super) version: u64,
+    pub(super) anchor: Anchor,
+    pub(super) status: Kept,
 }
 
 /// What became of a write.
@@ -73,6 +84,7 @@ impl Store {
             cache: None,
             template: 0,
             deployed: Vec::new(),
+            large_promotions: false,
             backup: None,
         }
     }
@@ -94,6 +106,16 @@ impl Store {
         }
     }
 
+    /// What an annotation holds of that.
+    pub(super) fn held(&self, kept: &Kept) -> Anchor {
+        let anchor = kept.anchor();
+        if self.large_promotions { Anchor { promotion: None, unapplied: GtidSet::new(), ..anchor } } else { anchor }
+    }
+
+    pub(super) fn copies(&self) -> Copies {
+        Copies { version: self.version, anchor: self.annotation.clone(), status: self.status.clone() }
+    }
+
     pub(super) fn write_annotation(&mut self, version: u64, kept: &Kept) -> Wrote {
         if self.denies(Refusable::Annotation) {
             return Wrote::Denied;
@@ -102,7 +124,7 @@ impl Store {
             return Wrote::Conflict;
         }
         self.version += 1;
-        self.annotation = kept.anchor();
+        self.annotation = self.held(kept);
         Wrote::Ok
     }
 

@@ -79,6 +79,7 @@ fn every_kind_of_weather_is_drawn() {
     let some = |has: fn(&Setup) -> bool| setups.iter().any(has);
     assert!(some(|setup| setup.caches && setup.caches_matter) && some(|setup| setup.semi_sync));
     assert!(some(|setup| setup.tagged) && some(|setup| setup.recordless) && some(|setup| setup.recreate));
+    assert!(some(|setup| setup.large_promotions) && some(|setup| !setup.large_promotions));
     let faults: Vec<Fault> = (0..400).flat_map(|seed| draw(seed, None).faults).map(|timed| timed.what).collect();
     let struck = |is: fn(&Fault) -> bool| faults.iter().any(is);
     assert!(

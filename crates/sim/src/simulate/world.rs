@@ -114,6 +114,7 @@ impl World {
             next: 0,
             names,
         };
+        world.store.large_promotions = setup.large_promotions;
         world.people();
         world.schedule();
         world
@@ -121,18 +122,20 @@ impl World {
 
     /// Lets everything happen.
     pub(super) fn run(&mut self) {
-        while let Some((at, event)) = self.queue.pop() {
-            self.now = at;
-            self.events += 1;
-            if self.events > MOST_EVENTS {
-                self.judge.broken(at, "simulator", || "too many events".to_owned());
-                return;
-            }
-            self.happen(event);
-            if self.over || self.judge.is_broken() {
-                return;
-            }
+        while self.next_event() {}
+    }
+
+    /// Lets one thing happen. Returns whether the run goes on.
+    pub(super) fn next_event(&mut self) -> bool {
+        let Some((at, event)) = self.queue.pop() else { return false };
+        self.now = at;
+        self.events += 1;
+        if self.events > MOST_EVENTS {
+            self.judge.broken(at, "simulator", || "too many events".to_owned());
+            return false;
         }
+        self.happen(event);
+        !self.over && !self.judge.is_broken()
     }
 
     fn people(&mut self) {
@@ -195,7 +198,7 @@ impl World {
             // The group's object is another one, and made none of these volumes.
             self.store.own_volumes.clear();
         } else {
-            self.store.annotation = kept.anchor();
+            self.store.annotation = self.store.held(&kept);
             self.store.status = kept;
         }
         self.judge.begin(FIRST_EPOCH);

@@ -104,6 +104,7 @@ fn read_line(scenario: &mut Scenario, line: &str) -> Result<(), String> {
         "tagged" => setup.tagged = true,
         "recordless" => setup.recordless = true,
         "recreate" => setup.recreate = true,
+        "large-promotions" => setup.large_promotions = true,
         "heal" => {
             words.exactly("at")?;
             scenario.heal_at = words.time()?;

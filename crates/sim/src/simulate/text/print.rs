@@ -103,6 +103,7 @@ fn setup(setup: &Setup) -> Vec<String> {
         tagged,
         recordless,
         recreate,
+        large_promotions,
     } = setup;
     let mut lines = vec![
         format!("sites {sites}"),
@@ -127,6 +128,7 @@ fn setup(setup: &Setup) -> Vec<String> {
         (tagged, "tagged"),
         (recordless, "recordless"),
         (recreate, "recreate"),
+        (large_promotions, "large-promotions"),
     ];
     lines.extend(flags.iter().filter(|(set, _)| **set).map(|(_, name)| (*name).to_owned()));
     lines
