@@ -60,6 +60,8 @@ rules! {
     HigherCopyWins: 2, Plain, "of two stored copies of the record the one of the higher epoch is the record";
     CopiesAreJoined: 2, Plain, "of two copies of one epoch nothing that either knows of sets and ends is lost";
     CopiesAgree: 2, Plain, "two copies of one epoch that differ in what an epoch settles are corrupt: neither is acted on";
+    HigherIsNeverSpoilt: 2, Plain, "a leader never writes its memory over a copy of a higher epoch, whatever else that copy says";
+    DoubtKeepsEpochs: 2, Plain, "what a leader has stored or heard of epochs outlives its doubts about what is stored";
     HolderStays: 2, TwoWriters, "the holder stays through Revoking";
     HolderNeedsRelease: 2, TwoWriters, "the holder is replaced by another instance only by a grant with proof";
     GrantInItsRun: 2, TwoWriters, "authority is given only out of the run of Revoking that the release was found in";

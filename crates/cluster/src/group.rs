@@ -28,7 +28,21 @@ pub(crate) async fn save_annotations(
     annotations: &BTreeMap<String, Option<String>>,
 ) -> Result<Version, Refused> {
     let change = json!({ "metadata": { "resourceVersion": &*version.0, "annotations": annotations } });
-    versioned(rest.merge(&path(group), &change).await)
+    let stored = rest.merge(&path(group), &change).await.map_err(Fault::refused)?;
+    match changed_on_its_way(annotations, &stored) {
+        Some(key) => {
+            let because = format!("annotation {key} is not stored as it was sent: a webhook or policy changes it");
+            Err(Refused::Denied { because })
+        }
+        None => version_of(&stored),
+    }
+}
+
+/// An answer of "stored" is the API server's word for what came out of its webhooks, not for what was sent.
+fn changed_on_its_way<'a>(sent: &'a BTreeMap<String, Option<String>>, stored: &Value) -> Option<&'a str> {
+    let stands = &stored["metadata"]["annotations"];
+    let changed = |(key, value): &(&String, &Option<String>)| stands[key.as_str()].as_str() != value.as_deref();
+    sent.iter().find(changed).map(|(key, _)| key.as_str())
 }
 
 /// The whole status at once, by the one who writes it: a field that another writer had left behind would be read as a part
@@ -45,7 +59,7 @@ pub(crate) async fn save_status(
         "metadata": { "name": &*group.name, "namespace": &*group.namespace, "resourceVersion": &*version.0 },
         "status": status,
     });
-    versioned(rest.replace(&format!("{}/status", path(group)), &object).await)
+    version_of(&rest.replace(&format!("{}/status", path(group)), &object).await.map_err(Fault::refused)?)
 }
 
 pub(crate) async fn remove_request(rest: &Rest, group: &GroupId, key: &str, text: &str) -> Result<(), Refused> {
@@ -73,9 +87,27 @@ pub(crate) async fn set_cache_image(rest: &Rest, group: &GroupId, image: &str) -
 }
 
 /// The version that an answer names.
-fn versioned(answer: Result<Value, Fault>) -> Result<Version, Refused> {
-    let object = answer.map_err(Fault::refused)?;
-    let version = object["metadata"]["resourceVersion"].as_str();
+fn version_of(answer: &Value) -> Result<Version, Refused> {
+    let version = answer["metadata"]["resourceVersion"].as_str();
     let unknown = || Refused::Unknown { because: "the answer names no version".to_owned() };
     version.map(|version| Version(version.into())).ok_or_else(unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_stored_as_it_was_sent_is_not_stored() {
+        let sent = BTreeMap::from([("a".to_owned(), Some("1".to_owned())), ("b".to_owned(), None)]);
+        let check = |annotations: Value, expect: Option<&str>| {
+            let stored = json!({ "metadata": { "annotations": annotations } });
+            assert_eq!(changed_on_its_way(&sent, &stored), expect, "{stored}");
+        };
+        check(json!({ "a": "1", "others": "2" }), None);
+        check(json!({ "a": "2" }), Some("a"));
+        check(json!({ "others": "2" }), Some("a"));
+        check(json!(null), Some("a"));
+        check(json!({ "a": "1", "b": "" }), Some("b"));
+    }
 }

@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What is kept of objects of one kind, a place each.
 pub(crate) struct Shelf<T> {
     places: Mutex<Vec<Listed<T>>>,
+    /// They are groups themselves, whatever somebody labels them with.
+    holds_groups: bool,
 }
 
 /// The objects of one place; none: their list is not whole yet.
@@ -44,7 +46,16 @@ pub(crate) struct Place<T> {
 
 impl<T> Shelf<T> {
     pub(crate) fn new(places: usize) -> Arc<Self> {
-        Arc::new(Self { places: Mutex::new((0..places).map(|_| None).collect()) })
+        Self::with(places, false)
+    }
+
+    /// One for the groups' own objects.
+    pub(crate) fn for_groups(places: usize) -> Arc<Self> {
+        Self::with(places, true)
+    }
+
+    fn with(places: usize, holds_groups: bool) -> Arc<Self> {
+        Arc::new(Self { places: Mutex::new((0..places).map(|_| None).collect()), holds_groups })
     }
 
     pub(crate) fn place(self: &Arc<Self>, number: usize) -> Place<T> {
@@ -98,6 +109,7 @@ impl<T> Shelf<T> {
 impl<T> Place<T> {
     /// What a watch shows; `keep`: as much of it as anybody here asks for.
     pub(crate) fn take<K: Resource>(&mut self, event: Event<K>, keep: impl Fn(K) -> T) -> Touched {
+        let key_of = |object: &K| if self.shelf.holds_groups { Key::of_group(object) } else { Key::of(object) };
         let mut places = self.shelf.lock();
         let Some(known) = places.get_mut(self.number) else { return Touched::Nobody };
         match event {
@@ -106,7 +118,7 @@ impl<T> Place<T> {
                 Touched::Nobody
             }
             Event::InitApply(object) => {
-                self.listed.insert(Key::of(&object), Arc::new(keep(object)));
+                self.listed.insert(key_of(&object), Arc::new(keep(object)));
                 Touched::Nobody
             }
             Event::InitDone => {
@@ -114,12 +126,12 @@ impl<T> Place<T> {
                 Touched::All
             }
             Event::Apply(object) => {
-                let key = Key::of(&object);
+                let key = key_of(&object);
                 known.get_or_insert_default().insert(key.clone(), Arc::new(keep(object)));
                 Touched::One(key)
             }
             Event::Delete(object) => {
-                let key = Key::of(&object);
+                let key = key_of(&object);
                 known.get_or_insert_default().remove(&key);
                 Touched::One(key)
             }
@@ -132,13 +144,19 @@ impl Key {
         Self { namespace: (&*group.namespace).into(), group: (&*group.name).into(), name: name.into() }
     }
 
-    /// A group's own object belongs to itself; everything else to the group that its label names.
-    fn of<K: Resource>(object: &K) -> Self {
+    /// A group's own object belongs to itself.
+    fn of_group<K: Resource>(object: &K) -> Self {
         let meta = object.meta();
-        let name = meta.name.as_deref().unwrap_or_default();
-        let label = meta.labels.as_ref().and_then(|labels| labels.get(LABEL_FAILOVER_GROUP));
-        let namespace = meta.namespace.as_deref().unwrap_or_default();
-        Self { namespace: namespace.into(), group: label.map_or(name, String::as_str).into(), name: name.into() }
+        let (namespace, name) =
+            (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
+        Self { namespace: namespace.into(), group: name.into(), name: name.into() }
+    }
+
+    /// Everything else belongs to the group that its label names.
+    fn of<K: Resource>(object: &K) -> Self {
+        let own = Self::of_group(object);
+        let label = object.meta().labels.as_ref().and_then(|labels| labels.get(LABEL_FAILOVER_GROUP));
+        Self { group: label.map_or(own.group, |label| label.as_str().into()), ..own }
     }
 }
 
@@ -160,6 +178,14 @@ mod tests {
 
     fn names(found: Option<Vec<Arc<String>>>) -> Option<Vec<String>> {
         found.map(|names| names.iter().map(|name| String::clone(name)).collect())
+    }
+
+    #[test]
+    fn a_group_is_found_under_its_own_name_whatever_label_somebody_gave_it() {
+        let shelf = Shelf::for_groups(1);
+        shelf.place(0).take(Event::Apply(pod("shop", "ledger", "orders")), name);
+        assert!(shelf.one(&GroupId::new("shop", "orders"), "orders").is_some());
+        assert!(shelf.one(&GroupId::new("shop", "ledger"), "orders").is_none());
     }
 
     #[test]

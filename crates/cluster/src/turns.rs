@@ -30,7 +30,7 @@ const RANKS: usize = 4;
 const MOST: usize = 48;
 
 /// Of these, at most so many of each rank: when somebody's webhook holds up labels, records find room.
-const MOST_OF: [usize; RANKS] = [MOST, 40, 24, 8];
+const MOST_OF: [usize; RANKS] = [MOST, 16, 24, 8];
 
 /// See above.
 #[derive(Clone, Default)]

@@ -70,7 +70,7 @@ impl Watches {
         let ours = all.clone().labels(&format!("{LABEL_MANAGED_BY}={FIELD_MANAGER}"));
         let count = places.len();
         let (groups, pods, claims, deployments) =
-            (Shelf::new(count), Shelf::new(count), Shelf::new(count), Shelf::new(count));
+            (Shelf::for_groups(count), Shelf::new(count), Shelf::new(count), Shelf::new(count));
         let (services, config_maps, budgets) = (Shelf::new(count), Shelf::new(count), Shelf::new(count));
         let nodes = Shelf::new(1);
         let mut tasks = JoinSet::new();

@@ -96,6 +96,17 @@ pub trait World: Send + Sync + 'static {
         status: &Value,
     ) -> impl Future<Output = Result<Version, Refused>> + Send;
 
+    /// The same for a status that brings the second copy of something stored already: nobody waits for it, but it goes before
+    /// everything that is not kept.
+    fn copy_status(
+        &self,
+        group: &GroupId,
+        version: &Version,
+        status: &Value,
+    ) -> impl Future<Output = Result<Version, Refused>> + Send {
+        self.save_status(group, version, status)
+    }
+
     /// The same for a status that keeps nothing new: it is for people, and may wait for whatever is kept.
     fn show_status(
         &self,

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use bloodraven_api::group::status::Authority;
 use bloodraven_api::keys;
 use bloodraven_brain::group::kept::Anchor;
+use bloodraven_brain::record::Epoch;
 use bloodraven_gtid::GtidSet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -50,6 +51,12 @@ pub(super) fn read(annotations: &BTreeMap<String, String>) -> Result<Anchor, Cor
     let Some(text) = annotations.get(keys::AUTHORITY) else { return Ok(Anchor { last_failover, ..Anchor::default() }) };
     let anchor = with_record(text).map_err(|fault| fault.in_annotation(keys::AUTHORITY))?;
     Ok(Anchor { last_failover, ..anchor })
+}
+
+/// See [`super::named_epoch`].
+pub(super) fn named_epoch(annotations: &BTreeMap<String, String>) -> Epoch {
+    let record = annotations.get(keys::AUTHORITY).and_then(|text| serde_json::from_str(text).ok());
+    record.map_or(0, |record| super::named_epoch(&record))
 }
 
 fn with_record(text: &str) -> Result<Anchor, Fault> {

@@ -81,7 +81,8 @@ impl Copy {
         match self {
             Self::Status => "restore the field from a copy of the object; nothing moves until it can be read",
             Self::Annotation(keys::AUTHORITY) => {
-                "restore it, or remove it if status.authority is right; nothing moves until it can be read"
+                "restore it, or remove it if status.authority is right: that one may be older, so compare its epoch with \
+                 status.sites[].sidecar.epoch first; nothing moves until it can be read"
             }
             Self::Annotation(_) => "restore it, or remove it if status is right; nothing moves until it can be read",
         }

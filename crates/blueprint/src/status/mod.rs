@@ -27,7 +27,9 @@ use std::collections::BTreeMap;
 
 use bloodraven_api::{MysqlFailoverGroupStatus, keys};
 use bloodraven_brain::group::Kept;
+use bloodraven_brain::group::copies::Found;
 use bloodraven_brain::group::kept::Anchor;
+use bloodraven_brain::record::Epoch;
 use serde_json::Value;
 
 pub use fault::{Copy, Corrupt, Unwritable};
@@ -79,6 +81,8 @@ pub fn write(kept: &Kept, before: &MysqlFailoverGroupStatus) -> Result<Written, 
 pub struct Copies {
     anchor: Result<Anchor, Corrupt>,
     status: Result<Kept, Corrupt>,
+    /// The highest epoch that either names, also where the rest of it cannot be read.
+    epoch: Epoch,
 }
 
 /// What is stored in this status and these annotations. Neither holds a record: there is no history.
@@ -93,7 +97,9 @@ impl Copies {
             Some(status) => parse::value::<KeptStatus>(status),
             None => Ok(KeptStatus::default()),
         };
-        Self { anchor: anchor::read(annotations), status: read.and_then(kept).map_err(Fault::in_status) }
+        let in_status = status.map_or(0, |status| named_epoch(&status["authority"]));
+        let epoch = in_status.max(anchor::named_epoch(annotations));
+        Self { anchor: anchor::read(annotations), status: read.and_then(kept).map_err(Fault::in_status), epoch }
     }
 
     /// What the two come to.
@@ -107,13 +113,31 @@ impl Copies {
         Ok(Kept::join(annotated, kept))
     }
 
-    /// Whether a leader that knows this to be stored may write it over them.
-    pub fn tell(&self, known: &Kept) -> bool {
-        known.is_told_by(self.anchor.as_ref().ok(), self.status.as_ref().ok())
+    /// What the status keeps; none: it cannot be read.
+    pub fn in_status(self) -> Option<Kept> {
+        self.status.ok()
+    }
+
+    /// Whether a leader that knows this to be stored, and left that in status, may write its memory over them.
+    pub fn tell(&self, known: &Kept, left: Option<&Kept>) -> bool {
+        let (anchor, status) = (self.anchor.as_ref().ok(), self.status.as_ref().ok());
+        known.is_told_by(Found { anchor, status, epoch: self.epoch, left })
     }
 }
 
+/// The epoch of a record of which nothing else need be readable; 0: it names none.
+fn named_epoch(authority: &Value) -> Epoch {
+    authority["epoch"].as_u64().unwrap_or(0)
+}
+
 impl Annotations {
+    /// What they hold. That is less than what was to be kept where an annotation has no room for all of it.
+    pub fn held(&self) -> Result<Anchor, Corrupt> {
+        let mut annotations = BTreeMap::new();
+        self.put(&mut annotations);
+        anchor::read(&annotations)
+    }
+
     /// Each key with its value; none: not to be there.
     pub fn entries(&self) -> [(&'static str, Option<&str>); 3] {
         let Self { authority, last_failover, last_failover_target } = self;

@@ -171,7 +171,7 @@ fn the_sentence_names_copy_field_reason_and_the_way_on() {
     let annotations = Annotations::from([(keys::AUTHORITY.to_owned(), "{".to_owned())]);
     let said = read(None, &annotations).expect_err("no JSON").to_string();
     assert!(said.starts_with("annotation bloodraven.shipstream.io/authority: is no JSON: "), "{said}");
-    assert!(said.contains("remove it if status.authority is right"), "{said}");
+    assert!(said.contains("remove it if status.authority is right: that one may be older"), "{said}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::fence::ReplyId;
 use crate::message::Question;
 use crate::name::{Member, Site};
 use crate::record::{Epoch, Phase};
+use crate::rule::{Rule, off};
 use crate::site::{Effect, Observation, Pair, Poll};
 use crate::time::{Boot, Millis, Now};
 use std::sync::Arc;
@@ -63,11 +64,17 @@ impl Group {
     fn lead(&mut self, now: Now, until: Option<Boot>) {
         let was_over = self.leads_until.is_some_and(|led| until.is_none() || now.boot >= led);
         if was_over {
+            let known = self.kept().map_or(0, |kept| kept.epoch());
+            let highest = self.seen.evidence.highest.max(known);
             let fresh = Self::new(self.spec.clone(), now.boot);
             let (estate, requests) = (self.seen.estate.take(), std::mem::take(&mut self.seen.requests));
             let credentials = self.seen.credentials;
             *self = fresh;
             (self.seen.estate, self.seen.requests, self.seen.credentials) = (estate, requests, credentials);
+            // A record of a lower epoch was put back by somebody: it is behind, and nobody is granted anything under it.
+            if !off(Rule::DoubtKeepsEpochs) {
+                self.seen.evidence.highest = highest;
+            }
             self.take_in_sites();
         }
         if until.is_some() && self.leads_until.is_none() {

@@ -5,8 +5,29 @@
 
 use super::kept::{Anchor, Kept};
 use crate::authority;
-use crate::record::Record;
+use crate::record::{Epoch, Record};
+use crate::rule::{Rule, holds};
 use bloodraven_gtid::GtidSet;
+
+/// What both copies were found to hold after somebody else had written the object.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// None: it cannot be read.
+    pub anchor: Option<&'a Anchor>,
+    /// None: it cannot be read.
+    pub status: Option<&'a Kept>,
+    /// The highest epoch that either of them names, also where the rest of it cannot be read.
+    pub epoch: Epoch,
+    /// What this leader had left in status; none: it had found something there that cannot be read.
+    pub left: Option<&'a Kept>,
+}
+
+impl Anchor {
+    /// The record's epoch; 0 without one.
+    fn epoch(&self) -> Epoch {
+        self.record.as_ref().map_or(0, |record| record.epoch)
+    }
+}
 
 impl Kept {
     /// What the two stored copies come to. What a copy says of a promotion belongs to the tenure of the record beside it;
@@ -45,17 +66,23 @@ impl Kept {
         }
     }
 
-    /// Whether these copies are what this leader knows to be stored, so that it may write its memory over them. Each of them
-    /// may be unreadable (none). Where both can be read and agree, what they come to has to be known. Where one was spoilt by
-    /// hand, the other one has to say word for word what is known. A copy of a higher epoch is never spoilt: a write of this
-    /// leader's own that it was not told of looks the same.
-    pub fn is_told_by(&self, anchor: Option<&Anchor>, status: Option<&Self>) -> bool {
-        match (anchor, status) {
-            (Some(anchor), Some(status)) if !status.contradicts(anchor) => {
-                Self::join(anchor.clone(), status.clone()) == *self
-            }
-            _ => status == Some(self) || anchor.is_some_and(|anchor| *anchor == self.anchor()),
+    /// Whether these copies are what this leader knows to be stored, so that it may write its memory over them. Where both can
+    /// be read and agree, what they come to has to be known. Where one was spoilt by hand, the other one has to say word for
+    /// word what is known. Where the annotation is of an earlier epoch, contradicts what is known or says nothing, the status
+    /// has to be as it was left: it may be behind, because a move does not wait for it. A copy of a higher epoch is never spoilt: a write of this leader's
+    /// own that it was not told of looks the same.
+    pub fn is_told_by(&self, found: Found<'_>) -> bool {
+        let Found { anchor, status, epoch, left } = found;
+        if !holds(Rule::HigherIsNeverSpoilt, epoch <= self.epoch()) {
+            return false;
         }
+        let agreed = anchor.zip(status).filter(|(anchor, status)| !status.contradicts(anchor));
+        let says_it = match agreed {
+            Some((anchor, status)) => Self::join(anchor.clone(), status.clone()) == *self,
+            None => status == Some(self) || anchor.is_some_and(|anchor| *anchor == self.anchor()),
+        };
+        let is_spoilt = agreed.is_none_or(|(anchor, _)| anchor.epoch() < self.epoch() || self.contradicts(anchor));
+        says_it || (is_spoilt && status.is_some() && status == left)
     }
 
     /// Whether the two copies of the record cannot both be a leader's.

@@ -106,6 +106,8 @@ pub enum Saved {
     All,
     /// The record is stored, the rest is not.
     RecordOnly,
+    /// Surely nothing of it is stored, and what was known still is.
+    Denied,
     /// Nothing is stored, or nobody knows: read again before anything else.
     Unknown,
 }

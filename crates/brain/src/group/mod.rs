@@ -14,7 +14,7 @@ mod bootstrap;
 pub mod cache;
 mod cloning;
 pub mod command;
-mod copies;
+pub mod copies;
 pub mod forecast;
 mod granting;
 mod housekeeping;

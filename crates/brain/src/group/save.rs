@@ -22,6 +22,7 @@ const SAVE_BOUND: Millis = Millis(10_000);
 pub(super) struct Plan<'a> {
     pub(super) kept: &'a Kept,
     next: Option<Box<Kept>>,
+    owed: Option<Box<Kept>>,
     pub(super) notices: Vec<Notice>,
 }
 
@@ -31,12 +32,14 @@ pub(super) struct Saving {
     id: SaveId,
     since: Boot,
     next: Box<Kept>,
+    /// What was to be stored before anything of this was decided.
+    owed: Option<Box<Kept>>,
     notices: Vec<Notice>,
 }
 
 impl<'a> Plan<'a> {
     pub(super) fn new(kept: &'a Kept, owed: Option<Box<Kept>>) -> Self {
-        Self { kept, next: owed, notices: Vec::new() }
+        Self { kept, next: owed.clone(), owed, notices: Vec::new() }
     }
 
     /// What is to be stored, to be changed.
@@ -103,14 +106,14 @@ impl Group {
 
     /// Stores the plan, unless it is what is stored already.
     pub(super) fn save(&mut self, now: Now, plan: Plan<'_>, out: &mut Step) {
-        let Plan { kept, next, notices } = plan;
+        let Plan { kept, next, owed, notices } = plan;
         let Some(next) = next.filter(|next| **next != *kept) else {
             return out.notices.extend(notices);
         };
         self.ages.meet(kept.stamps().chain(next.stamps()), now);
         let id = SaveId(self.take_id());
         out.commands.push(Command::Save { id, kept: next.clone() });
-        self.saving = Some(Saving { id, since: self.clock, next, notices });
+        self.saving = Some(Saving { id, since: self.clock, next, owed, notices });
     }
 
     pub(super) fn saved(&mut self, now: Now, id: SaveId, saved: Saved, out: &mut Step) {
@@ -136,6 +139,11 @@ impl Group {
                 out.notices.extend(saving.notices);
                 self.now_stored(now, Box::new(kept));
                 self.owed = Some(saving.next);
+                self.save_not_before = now.boot + RETRY;
+            }
+            // It is decided anew.
+            Saved::Denied => {
+                self.owed = saving.owed;
                 self.save_not_before = now.boot + RETRY;
             }
             Saved::Unknown => {

@@ -49,6 +49,11 @@ impl Status {
         Ok((Self { typed: status, strange: self.strange.clone() }, annotations))
     }
 
+    /// What it keeps; none: that cannot be read.
+    pub(super) fn kept(&self) -> Option<Kept> {
+        status::Copies::read(Some(&self.to_json()), &BTreeMap::new()).in_status()
+    }
+
     /// With what the leader sees shown in it.
     pub(super) fn showing(&self, sight: &Sight) -> Self {
         let mut shown = self.clone();

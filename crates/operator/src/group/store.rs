@@ -5,12 +5,13 @@
 //! without leadership, answer a save with more than is known, or let what people see delay what is kept.
 //!
 //! **A save** writes the record's annotation, then the status if more is to be kept than the annotation holds, each bound to
-//! the version that was last read or written. Stored means that either copy took the record; a move waits for no second one.
-//! Somebody else's write (an admin's new spec, a removed request) makes that version stale without changing anything that
+//! the version that was last read or written. Stored means that either copy took the record; a move waits for no second one,
+//! which follows a moment later with the next picture. Somebody else's write (an admin's new spec, a removed request) makes that version stale without changing anything that
 //! this leader rests on. So after a conflict the object is read again: if it still keeps exactly what this leader knows to
 //! be stored, the write is made on top of the new version; if not, nobody knows what is stored any more, and the brain
 //! hears so. A copy that was taken away, is behind or was spoilt by hand is written anew from memory, as long as what can be
-//! read still says what this leader knows: nothing is lost by that. One that says more is never overwritten.
+//! read still says what this leader knows, or is as it left it: nothing is lost by that. One that says more is never
+//! overwritten.
 
 use super::leader::ToLeader;
 use super::report::{Sight, Status};
@@ -39,8 +40,17 @@ const CONFLICTS: usize = 4;
 /// A second copy that is refused is offered again after so long.
 const COPY_AGAIN: Duration = Duration::from_secs(30);
 
+/// One that was written anew: who takes it away again and again is not answered at the same pace.
+const COPY_SOON: Duration = Duration::from_secs(5);
+
 /// What people see is written so often, at most.
 const REPORT_PACE: Duration = Duration::from_secs(1);
+
+/// The second copy of what was stored is given so long to be of use: the steps of a move follow each other faster.
+const COPY_AFTER: Duration = Duration::from_millis(250);
+
+/// All writes of one picture. Who is longer at it has an API server that is no use to pictures, and has to show that it lives.
+const REPORT_BOUND: Duration = Duration::from_secs(10);
 
 /// What the leader wants of the store.
 #[derive(Debug)]
@@ -63,6 +73,8 @@ struct Known {
     kept: Option<Kept>,
     /// The annotations that are ours.
     annotations: Values,
+    /// The status lacks what the annotation took.
+    behind: bool,
 }
 
 /// Annotations, by their keys; none: not there.
@@ -74,6 +86,8 @@ pub(super) struct Store<W, S> {
     shared: Arc<Shared>,
     inbox: mpsc::Sender<ToLeader>,
     known: Option<Known>,
+    /// The version whose copies were last compared with what is known.
+    compared: Option<Version>,
     /// When a missing second copy may be written.
     copy_due: Instant,
     /// When a status may be written that says nothing new but that time goes by.
@@ -95,6 +109,8 @@ enum Found {
 #[derive(Clone, Copy)]
 enum Purpose {
     Keep,
+    /// Something that is kept in the annotation already.
+    Copy,
     Show,
 }
 
@@ -117,8 +133,8 @@ pub(super) async fn run<W: World, S: Servers>(
 ) {
     // A save may take its whole bound; pictures come every second.
     let beat = common.beats.begin(format!("store {}", shared.id), Millis::from_secs(5));
-    let mut store =
-        Store { common, shared, inbox, known: None, copy_due: Instant::now(), progress_due: Instant::now() };
+    let now = Instant::now();
+    let mut store = Store { common, shared, inbox, known: None, compared: None, copy_due: now, progress_due: now };
     let mut report_due = Instant::now();
     loop {
         beat.beat();
@@ -135,7 +151,7 @@ pub(super) async fn run<W: World, S: Servers>(
                 tokio::select! {
                     biased;
                     wish = wishes.recv() => wish,
-                    () = Box::pin(store.report(sight)) => continue,
+                    _ = timeout(REPORT_BOUND, Box::pin(store.report(sight))) => continue,
                 }
             }
         };
@@ -147,6 +163,9 @@ pub(super) async fn run<W: World, S: Servers>(
                 let saved = timeout_at(until, Box::pin(store.save(&kept, &base))).await.unwrap_or(Saved::Unknown);
                 if saved == Saved::Unknown {
                     store.known = None;
+                }
+                if store.known.as_ref().is_some_and(|known| known.behind) {
+                    report_due = Instant::now() + COPY_AFTER;
                 }
                 store.tell(Input::Saved { id, saved }).await;
             }
@@ -191,9 +210,10 @@ impl<W: World, S: Servers> Store<W, S> {
 
     fn know(&mut self, object: &Object, kept: Option<Kept>) {
         let (version, status) = (object.version.clone(), Status::read(object.status()));
-        let value = |key: &str| (key.to_owned(), object.annotations.get(key).cloned());
-        let annotations = Annotations::default().entries().into_iter().map(|(key, _)| value(key)).collect();
-        self.known = Some(Known { version, status, kept: kept.map(plain), annotations });
+        let annotations = ours(object);
+        let kept = kept.map(plain);
+        let behind = status.kept().map(plain) != kept;
+        self.known = Some(Known { version, status, kept, annotations, behind });
     }
 
     /// The annotation first, then what it does not hold.
@@ -206,17 +226,21 @@ impl<W: World, S: Servers> Store<W, S> {
         if base.anchor() == kept.anchor() {
             return match self.save_status(kept, base).await {
                 Wrote::Done => Saved::All,
-                Wrote::Denied | Wrote::Doubt => Saved::Unknown,
+                Wrote::Denied => Saved::Denied,
+                Wrote::Doubt => Saved::Unknown,
             };
         }
-        let between = Kept::join(kept.anchor(), base.clone());
+        let Ok(held) = annotations.held() else { return Saved::Unknown };
+        let fits = held == kept.anchor();
+        let between = Kept::join(held, base.clone());
         // What is to be kept stands in both copies together then; the status follows with the next picture.
         let is_all = plain(between.clone()) == plain(kept.clone());
         match self.save_annotations(&annotations, base, &between).await {
             Wrote::Done if is_all => Saved::All,
             Wrote::Done => match self.save_status(kept, &between).await {
                 Wrote::Done => Saved::All,
-                Wrote::Denied | Wrote::Doubt => Saved::RecordOnly,
+                Wrote::Denied | Wrote::Doubt if fits => Saved::RecordOnly,
+                Wrote::Denied | Wrote::Doubt => Saved::Unknown,
             },
             // Another path may be open.
             Wrote::Denied => match self.save_status(kept, base).await {
@@ -241,6 +265,7 @@ impl<W: World, S: Servers> Store<W, S> {
                         known.version = version;
                         known.kept = Some(plain(then.clone()));
                         known.annotations = values;
+                        known.behind = true;
                     }
                     return Wrote::Done;
                 }
@@ -281,13 +306,15 @@ impl<W: World, S: Servers> Store<W, S> {
         let call = async {
             match purpose {
                 Purpose::Keep => world.save_status(group, &version, &text).await,
+                Purpose::Copy => world.copy_status(group, &version, &text).await,
                 Purpose::Show => world.show_status(group, &version, &text).await,
             }
         };
         let wrote = timeout(STORE_BOUND, self.common.leadership.guard(call)).await;
         let version = self.ended("status", wrote.ok().and_then(Result::ok))?;
         if let Some(known) = &mut self.known {
-            *known = Known { version, status, kept, annotations: std::mem::take(&mut known.annotations) };
+            *known =
+                Known { version, status, kept, annotations: std::mem::take(&mut known.annotations), behind: false };
         }
         Ok(())
     }
@@ -314,7 +341,8 @@ impl<W: World, S: Servers> Store<W, S> {
     async fn look_again(&mut self, base: &Kept) -> Found {
         let Some(object) = self.read().await else { return Found::Nothing };
         let base = plain(base.clone());
-        if !object.copies().tell(&base) {
+        let left = self.known.as_ref().and_then(|known| known.status.kept());
+        if !object.copies().tell(&base, left.as_ref()) {
             return Found::Other;
         }
         self.know(&object, Some(base));
@@ -332,13 +360,16 @@ impl<W: World, S: Servers> Store<W, S> {
         if known.kept.as_ref() != Some(&base) {
             return;
         }
+        if self.compare(&base).await == Found::Other {
+            return self.doubt().await;
+        }
+        let Some(known) = &self.known else { return };
         let Ok((status, annotations)) = known.status.keeping(&base) else { return };
         let is_news = self.is_news(&status.showing(&sight), &known.status);
         if known.annotations != values(&annotations) && Instant::now() >= self.copy_due {
             tracing::warn!(fg = %self.shared.id, "annotations are not as they were stored; they are written anew from memory");
-            if !matches!(self.save_annotations(&annotations, &base, &base).await, Wrote::Done) {
-                self.copy_due = Instant::now() + COPY_AGAIN;
-            }
+            let wrote = self.save_annotations(&annotations, &base, &base).await;
+            self.copy_due = Instant::now() + if matches!(wrote, Wrote::Done) { COPY_SOON } else { COPY_AGAIN };
         }
         if is_news {
             self.progress_due = self.next_progress();
@@ -349,22 +380,39 @@ impl<W: World, S: Servers> Store<W, S> {
     /// The second copy of the record goes with it: somebody who writes all the time must not hold it up.
     async fn show(&mut self, sight: &Sight, base: &Kept) {
         for _ in 0..CONFLICTS {
-            let status = self.known.as_ref().and_then(|known| known.status.keeping(base).ok());
-            let Some((status, _)) = status else { return };
-            let Err(None) = self.write_status(Purpose::Show, status.showing(sight), Some(base.clone())).await else {
-                return;
-            };
+            let Some(known) = &self.known else { return };
+            let Ok((status, _)) = known.status.keeping(base) else { return };
+            let purpose = if known.behind { Purpose::Copy } else { Purpose::Show };
+            let Err(None) = self.write_status(purpose, status.showing(sight), Some(base.clone())).await else { return };
             match self.look_again(base).await {
                 Found::Same => {}
                 Found::Nothing => return,
-                Found::Other => {
-                    tracing::warn!(fg = %self.shared.id, "somebody else changed what is stored; it is read again");
-                    self.known = None;
-                    let _ = self.inbox.send(ToLeader::Doubt).await;
-                    return;
-                }
+                Found::Other => return self.doubt().await,
             }
         }
+    }
+
+    async fn doubt(&mut self) {
+        tracing::warn!(fg = %self.shared.id, "somebody else changed what is stored; it is read again");
+        self.known = None;
+        // The leader is gone: so is this task, soon.
+        let _ = self.inbox.send(ToLeader::Doubt).await;
+    }
+
+    /// Whether a hand was at the annotations, by what the world tells: at rest nothing else is written that would meet with a
+    /// conflict, or it is denied.
+    async fn compare(&mut self, base: &Kept) -> Found {
+        let told = Arc::clone(&self.shared.told.borrow());
+        let Some(known) = &self.known else { return Found::Nothing };
+        if told.version == known.version || self.compared.as_ref() == Some(&told.version) {
+            return Found::Same;
+        }
+        let same = ours(&told.object()) == known.annotations;
+        let found = if same { Found::Same } else { self.look_again(base).await };
+        if found == Found::Same {
+            self.compared = Some(told.version.clone());
+        }
+        found
     }
 
     fn next_progress(&self) -> Instant {
@@ -389,6 +437,12 @@ impl<W: World, S: Servers> Store<W, S> {
             self.know(&object, object.kept().ok());
         }
     }
+}
+
+/// Those of that object that are ours.
+fn ours(object: &Object) -> Values {
+    let keys = Annotations::default().entries().map(|(key, _)| key);
+    keys.into_iter().map(|key| (key.to_owned(), object.annotations.get(key).cloned())).collect()
 }
 
 fn values(annotations: &Annotations) -> Values {

@@ -322,6 +322,10 @@ impl World for FakeWorld {
         self.show_status(group, version, status).await
     }
 
+    async fn copy_status(&self, group: &GroupId, version: &Version, status: &Value) -> Result<Version, Refused> {
+        self.show_status(group, version, status).await
+    }
+
     async fn show_status(&self, group: &GroupId, version: &Version, status: &Value) -> Result<Version, Refused> {
         if self.refuses(Refusing::Status) {
             return Err(Refused::Denied { because: "a test".to_owned() });

@@ -2,7 +2,9 @@
 
 use crate::settings::Settings;
 use crate::testing::{BOUND, Bed, Refusing, object, operate, operate_under, orders, status, until, writer};
+use bloodraven_gtid::GtidSet;
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -88,6 +90,71 @@ async fn a_move_waits_for_one_copy_of_its_record() {
     // Only those that bring more than the annotation holds, as the taint of the site that is left.
     assert!(records >= 2 && copies < records, "{records} records and {copies} copies were waited for");
     until("the second copy follows", async || (status(&bed)["authority"]["site"] == moved).then_some(())).await;
+    operator.end().await;
+}
+
+/// More intervals than an annotation has room for.
+fn many_transactions() -> GtidSet {
+    let intervals: Vec<String> = (0..15_000).map(|number| (2 * number + 1).to_string()).collect();
+    format!("3e11fa47-71ca-11e1-9e33-c80aa9429562:{}", intervals.join(":")).parse().expect("a set")
+}
+
+/// P-13: what a promotion leaves to be known is stored before anybody is opened, also if the annotation has no room for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn p_13_a_promotion_too_large_for_the_annotation_waits_for_the_status() {
+    let mut bed = Bed::new(&["iad", "pdx"]).await;
+    let operator = operate(&bed, "one").await;
+    assert_eq!(writer(&bed, None).await, "iad");
+    let many = many_transactions();
+    for site in ["iad", "pdx"] {
+        bed.servers.change(site, |server| server.executed = many.clone());
+    }
+    let world = Arc::clone(&bed.world);
+    let copy = || world.object(&orders())["metadata"]["annotations"][COPY].as_str().map(str::to_owned);
+    bed.world.refuse(Refusing::Status);
+    bed.servers.change("iad", |server| server.alive = false);
+    bed.kill("iad");
+    let granting = until("pdx has authority", async || copy().filter(|copy| copy.contains("Granting"))).await;
+    let tried = bed.world.saves().1;
+    until("the promotion was refused three times", async || (bed.world.saves().1 >= tried + 3).then_some(())).await;
+    assert!(!bed.servers.is_open("pdx"), "{granting}");
+    bed.world.allow(Refusing::Status);
+    assert_eq!(writer(&bed, Some("iad")).await, "pdx");
+    let promotion = status(&bed)["promotionGtidExecuted"].as_str().map(str::parse::<GtidSet>);
+    assert_eq!(promotion, Some(Ok(many)));
+    assert!(!copy().expect("a copy").contains("promotionGtidExecuted"));
+    operator.end().await;
+}
+
+/// F-05: while the status is behind a hand at the annotation takes nothing away that this leader knows.
+#[tokio::test(flavor = "multi_thread")]
+async fn f_05_an_annotation_that_is_spoilt_while_the_status_is_behind_is_written_anew() {
+    let bed = Bed::new(&["iad", "pdx"]).await;
+    let operator = operate(&bed, "one").await;
+    assert_eq!(writer(&bed, None).await, "iad");
+    until("all vote", async || (status(&bed)["authority"]["voters"].as_array()?.len() == 2).then_some(())).await;
+    let annotation = || bed.world.object(&orders())["metadata"]["annotations"][COPY].as_str().map(str::to_owned);
+    let before = annotation();
+    bed.world.refuse(Refusing::Status);
+    bed.world.edit(&orders(), |object| {
+        object["metadata"]["generation"] = json!(2);
+        object["spec"]["sidecar"]["leaseTimeout"] = json!("9s");
+    });
+    let read = || serde_json::from_str::<serde_json::Value>(&annotation()?).ok();
+    let known = until("an epoch for the lease", async || read().filter(|record| record["leaseTimeout"] == "9s")).await;
+    let other_seat = of_another_seat(&known.to_string());
+    for spoilt in [None, Some("{"), before.as_deref(), Some(&other_seat)] {
+        bed.world.edit(&orders(), |object| object["metadata"]["annotations"][COPY] = json!(spoilt));
+        let what = format!("it is as it was stored, after {spoilt:?}");
+        // What was dropped of old sets meanwhile is dropped by itself.
+        let same = |record: &serde_json::Value| {
+            ["epoch", "tenure", "instance", "phase", "voters"].iter().all(|field| record[field] == known[field])
+        };
+        until(&what, async || read().filter(same).map(drop)).await;
+    }
+    bed.world.allow(Refusing::Status);
+    until("status says so, too", async || (status(&bed)["authority"]["epoch"] == known["epoch"]).then_some(())).await;
+    assert_eq!(writer(&bed, None).await, "iad");
     operator.end().await;
 }
 
@@ -301,7 +368,7 @@ fn entry(bed: &Bed, site: &str) -> serde_json::Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_divergence_that_a_copy_of_the_same_epoch_knows_nothing_of_is_reported_again() {
-    let set = |text: &str| text.parse::<bloodraven_gtid::GtidSet>().expect("a set");
+    let set = |text: &str| text.parse::<GtidSet>().expect("a set");
     let (ours, theirs) = ("00000001-0000-4000-8000-000000000000:1-5", "00000002-0000-4000-8000-000000000000:1-3");
     let bed = Bed::new(&["iad", "pdx", "fra"]).await;
     let operator = operate(&bed, "one").await;

@@ -9,6 +9,7 @@ use super::hands::STORE_BOUND;
 use super::operator::{Call, input, plain};
 use super::store::{Copies, Wrote};
 use super::world::World;
+use bloodraven_brain::group::copies::Found;
 use bloodraven_brain::group::input::Saved;
 use bloodraven_brain::group::{Input, Kept, SaveId};
 use std::sync::Arc;
@@ -117,6 +118,9 @@ impl World {
                 saving.annotated = true;
                 self.write_status_next(op, saving);
             }
+            Answer::Stored(Wrote::Denied, _) if saving.base.anchor() == saving.kept.anchor() => {
+                self.save_over(op, saving.id, Saved::Denied);
+            }
             // Another path may be open.
             Answer::Annotated(Wrote::Denied, _) => self.write_status_next(op, saving),
             Answer::Stored(Wrote::Ok, version) => {
@@ -165,7 +169,12 @@ impl World {
     /// After a conflict: whether the object still keeps what it was thought to keep. Its version is known again then.
     fn is_told(&mut self, op: usize, copies: &Copies, base: &Kept) -> bool {
         let base = plain(base.clone());
-        let told = base.is_told_by(Some(&copies.anchor), Some(&plain(copies.status.clone())));
+        let status = plain(copies.status.clone());
+        let left = self.operators[op].known.as_ref().map(|known| plain(known.copies.status.clone()));
+        let of_anchor = copies.anchor.record.as_ref().map_or(0, |record| record.epoch);
+        let epoch = of_anchor.max(status.epoch());
+        let found = Found { anchor: Some(&copies.anchor), status: Some(&status), epoch, left: left.as_ref() };
+        let told = base.is_told_by(found);
         if told {
             self.operators[op].known = Some(Known::new(copies.clone(), base));
         }

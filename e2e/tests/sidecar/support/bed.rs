@@ -153,6 +153,13 @@ impl Bed {
         let bed = Self::new(name, plan).await;
         bed.grant(1);
         bed.until_open().await;
+        // By its own reading, too: until then whoever closes it makes an opening fail.
+        let opened = |line: &str| line.starts_with("bloodraven_sidecar_openings_total") && line.contains("\"opened\"");
+        until(LONG, "the opening is read back", async || {
+            let metrics = bed.metrics().await;
+            metrics.lines().any(|line| opened(line) && !line.ends_with(" 0")).then_some(())
+        })
+        .await;
         bed
     }
 
