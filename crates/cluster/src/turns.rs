@@ -16,9 +16,9 @@ use tokio::sync::oneshot;
 pub(crate) enum Rank {
     /// What a move may not begin without: the record.
     Records,
-    /// Its second copy, and what is kept beside it.
-    Copies,
-    /// What a move leaves to be done, or asks for: labels, proofs.
+    /// What is kept beside it, and is waited for.
+    Beside,
+    /// What a move leaves to be done, or asks for: labels, proofs, the second copy of the record.
     Moves,
     /// Everything else.
     Others,
@@ -27,9 +27,10 @@ pub(crate) enum Rank {
 const RANKS: usize = 4;
 
 /// Requests at a time. An API server takes some hundred at once, and is not this operator's alone.
-const MOST: usize = 48;
+const MOST: usize = 56;
 
-/// Of these, at most so many of each rank: when somebody's webhook holds up labels, records find room.
+/// Of these, at most so many of each rank, and the lower ones together less than all: when somebody's webhook holds up labels,
+/// records find room.
 const MOST_OF: [usize; RANKS] = [MOST, 16, 24, 8];
 
 /// See above.
@@ -99,7 +100,7 @@ impl Queue {
 
     /// The next one who waits and may go; its turn is counted already.
     fn pop(&mut self) -> Option<(Rank, oneshot::Sender<Turn>)> {
-        for rank in [Rank::Records, Rank::Copies, Rank::Moves, Rank::Others] {
+        for rank in [Rank::Records, Rank::Beside, Rank::Moves, Rank::Others] {
             if self.has_room(rank)
                 && let Some(tell) = self.waiting[rank as usize].pop_front()
             {
@@ -149,7 +150,7 @@ mod tests {
         let turns = Turns::default();
         let mut all = take(&turns, Rank::Records, MOST);
         let (mut other, mut label) = (ask(&turns, Rank::Others), ask(&turns, Rank::Moves));
-        let mut copy = ask(&turns, Rank::Copies);
+        let mut copy = ask(&turns, Rank::Beside);
         let (mut record, mut later) = (ask(&turns, Rank::Records), ask(&turns, Rank::Records));
         drop(all.pop());
         let first = served(&mut record).expect("a record comes first");

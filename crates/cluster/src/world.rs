@@ -49,9 +49,9 @@ pub struct ClusterWorld {
     lease: Rest,
     /// For what moves rest on: nothing else is in their way.
     records: Rest,
-    /// For the second copy of a record, and what is kept beside it.
-    copies: Rest,
-    /// For what moves ask for and leave behind: proofs, labels.
+    /// For what is kept beside the record, and is waited for.
+    beside: Rest,
+    /// For what moves ask for and leave behind: proofs, labels, the second copy of the record.
     moves: Rest,
     rest: Rest,
     watches: Watches,
@@ -71,7 +71,7 @@ impl ClusterWorld {
         Self {
             lease: Rest::at_once(client.clone()),
             records: in_turn(Rank::Records),
-            copies: in_turn(Rank::Copies),
+            beside: in_turn(Rank::Beside),
             moves: in_turn(Rank::Moves),
             rest: in_turn(Rank::Others),
             watches,
@@ -161,7 +161,11 @@ impl World for ClusterWorld {
     }
 
     async fn save_status(&self, group: &GroupId, version: &Version, status: &Value) -> Result<Version, Refused> {
-        group::save_status(&self.copies, group, version, status).await
+        group::save_status(&self.beside, group, version, status).await
+    }
+
+    async fn copy_status(&self, group: &GroupId, version: &Version, status: &Value) -> Result<Version, Refused> {
+        group::save_status(&self.moves, group, version, status).await
     }
 
     async fn show_status(&self, group: &GroupId, version: &Version, status: &Value) -> Result<Version, Refused> {

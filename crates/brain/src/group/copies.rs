@@ -68,9 +68,9 @@ impl Kept {
 
     /// Whether these copies are what this leader knows to be stored, so that it may write its memory over them. Where both can
     /// be read and agree, what they come to has to be known. Where one was spoilt by hand, the other one has to say word for
-    /// word what is known. Where the annotation is of an earlier epoch, contradicts what is known or says nothing, the status
-    /// has to be as it was left: it may be behind, because a move does not wait for it. A copy of a higher epoch is never spoilt: a write of this leader's
-    /// own that it was not told of looks the same.
+    /// word what is known. Where the annotation is of an earlier epoch, contradicts what is known or says no more than that, the
+    /// status has to be as it was left: it may be behind, because a move does not wait for it. A copy of a higher epoch is never
+    /// spoilt: a write of this leader's own that it was not told of looks the same.
     pub fn is_told_by(&self, found: Found<'_>) -> bool {
         let Found { anchor, status, epoch, left } = found;
         if !holds(Rule::HigherIsNeverSpoilt, epoch <= self.epoch()) {
@@ -81,7 +81,10 @@ impl Kept {
             Some((anchor, status)) => Self::join(anchor.clone(), status.clone()) == *self,
             None => status == Some(self) || anchor.is_some_and(|anchor| *anchor == self.anchor()),
         };
-        let is_spoilt = agreed.is_none_or(|(anchor, _)| anchor.epoch() < self.epoch() || self.contradicts(anchor));
+        let says_no_more = |anchor: &Anchor| Self::join(anchor.clone(), self.clone()) == *self;
+        let is_spoilt = agreed.is_none_or(|(anchor, _)| {
+            anchor.epoch() < self.epoch() || self.contradicts(anchor) || says_no_more(anchor)
+        });
         says_it || (is_spoilt && status.is_some() && status == left)
     }
 

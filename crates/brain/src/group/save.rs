@@ -62,8 +62,10 @@ impl<'a> Plan<'a> {
         self.change().record = Some(record);
     }
 
+    /// By what was decided now: a change that is owed from before holds nothing up.
     pub(super) fn record_changed(&self) -> bool {
-        self.next.as_ref().is_some_and(|next| next.record != self.kept.record)
+        let before = self.owed.as_deref().unwrap_or(self.kept);
+        self.next.as_ref().is_some_and(|next| next.record != before.record)
     }
 }
 

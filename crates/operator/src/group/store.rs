@@ -49,6 +49,9 @@ const REPORT_PACE: Duration = Duration::from_secs(1);
 /// The second copy of what was stored is given so long to be of use: the steps of a move follow each other faster.
 const COPY_AFTER: Duration = Duration::from_millis(250);
 
+/// By then the world has told of a write, unless it is in trouble.
+const TOLD_AFTER: Duration = Duration::from_secs(2);
+
 /// All writes of one picture. Who is longer at it has an API server that is no use to pictures, and has to show that it lives.
 const REPORT_BOUND: Duration = Duration::from_secs(10);
 
@@ -88,6 +91,8 @@ pub(super) struct Store<W, S> {
     known: Option<Known>,
     /// The version whose copies were last compared with what is known.
     compared: Option<Version>,
+    /// When what the world tells may be compared: what this writer wrote has been told by then.
+    compare_due: Instant,
     /// When a missing second copy may be written.
     copy_due: Instant,
     /// When a status may be written that says nothing new but that time goes by.
@@ -134,7 +139,16 @@ pub(super) async fn run<W: World, S: Servers>(
     // A save may take its whole bound; pictures come every second.
     let beat = common.beats.begin(format!("store {}", shared.id), Millis::from_secs(5));
     let now = Instant::now();
-    let mut store = Store { common, shared, inbox, known: None, compared: None, copy_due: now, progress_due: now };
+    let mut store = Store {
+        common,
+        shared,
+        inbox,
+        known: None,
+        compared: None,
+        compare_due: now,
+        copy_due: now,
+        progress_due: now,
+    };
     let mut report_due = Instant::now();
     loop {
         beat.beat();
@@ -155,6 +169,7 @@ pub(super) async fn run<W: World, S: Servers>(
                 }
             }
         };
+        beat.beat();
         match wish {
             None => return,
             Some(ToStore::Load) => Box::pin(store.load()).await,
@@ -319,9 +334,16 @@ impl<W: World, S: Servers> Store<W, S> {
         Ok(())
     }
 
-    fn ended(&self, resource: &'static str, wrote: Option<Result<Version, Refused>>) -> Result<Version, Option<Wrote>> {
+    fn ended(
+        &mut self,
+        resource: &'static str,
+        wrote: Option<Result<Version, Refused>>,
+    ) -> Result<Version, Option<Wrote>> {
         let ended = match wrote {
-            Some(Ok(version)) => return Ok(version),
+            Some(Ok(version)) => {
+                self.compare_due = Instant::now() + TOLD_AFTER;
+                return Ok(version);
+            }
             Some(Err(Refused::Conflict)) => return Err(None),
             Some(Err(Refused::Denied { because })) => {
                 tracing::warn!(fg = %self.shared.id, error = because, "the store refuses the {resource}");
@@ -404,7 +426,8 @@ impl<W: World, S: Servers> Store<W, S> {
     async fn compare(&mut self, base: &Kept) -> Found {
         let told = Arc::clone(&self.shared.told.borrow());
         let Some(known) = &self.known else { return Found::Nothing };
-        if told.version == known.version || self.compared.as_ref() == Some(&told.version) {
+        let is_compared = told.version == known.version || self.compared.as_ref() == Some(&told.version);
+        if is_compared || Instant::now() < self.compare_due {
             return Found::Same;
         }
         let same = ours(&told.object()) == known.annotations;

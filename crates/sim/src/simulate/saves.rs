@@ -118,7 +118,7 @@ impl World {
                 saving.annotated = true;
                 self.write_status_next(op, saving);
             }
-            Answer::Stored(Wrote::Denied, _) if saving.base.anchor() == saving.kept.anchor() => {
+            Answer::Stored(Wrote::Denied, _) if !saving.annotated && saving.base.anchor() == saving.kept.anchor() => {
                 self.save_over(op, saving.id, Saved::Denied);
             }
             // Another path may be open.

@@ -7,6 +7,7 @@ use crate::group::command::Command;
 use crate::group::copies::Found;
 use crate::group::input::Saved;
 use crate::group::kept::{Anchor, Kept};
+use crate::group::save::Plan;
 use crate::group::{Group, Input};
 use crate::message::{Question, QuestionId};
 use crate::name::Site;
@@ -72,7 +73,8 @@ fn memory_is_written_over_an_annotation_that_says_less_while_the_status_is_as_it
     let spoilt_one = left.record.as_ref().map(of_another_seat);
     let contradicting = Anchor { record: spoilt_one, ..left.anchor() };
     let of_another_seat = Anchor { record: known.record.as_ref().map(of_another_seat), ..known.anchor() };
-    let rows = [&left.anchor(), &contradicting, &of_another_seat, &Anchor::default()];
+    let without_its_promotion = Anchor { promotion: None, ..known.anchor() };
+    let rows = [&left.anchor(), &contradicting, &of_another_seat, &without_its_promotion, &Anchor::default()];
     for anchor in rows.into_iter().map(Some).chain([None]) {
         assert!(told(&known, anchor, Some(&left), &left), "{anchor:?}");
         let touched = Kept { unapplied: set("1:1-3"), ..left.clone() };
@@ -142,4 +144,15 @@ fn what_is_refused_for_certain_brings_no_doubt_and_what_was_owed_before_stays_ow
     assert_eq!(save(&mut stage.group, stage.now), None, "not at once");
     stage.now.boot = stage.now.boot + Millis::from_secs(1);
     assert!(save(&mut stage.group, stage.now).is_some(), "but soon");
+}
+
+#[test]
+fn what_is_owed_from_before_holds_no_decision_up() {
+    let kept = running(&["iad", "pdx"]).store;
+    let record = kept.record.clone().expect("a record");
+    let owed = Kept { record: Some(Record { ended: vec![], voters: vec![], ..record.clone() }), ..kept.clone() };
+    let mut plan = Plan::new(&kept, Some(Box::new(owed)));
+    assert!(!plan.record_changed());
+    plan.set_record(Record { epoch: record.epoch + 1, ..record });
+    assert!(plan.record_changed());
 }
