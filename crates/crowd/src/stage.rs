@@ -8,7 +8,7 @@ use crate::watch::Seen;
 use anyhow::{Context as _, Result, ensure};
 use bloodraven_api::crd;
 use bloodraven_api::keys::{API_GROUP, API_VERSION};
-use bloodraven_testbed::kubernetes::{ApiServer, requests};
+use bloodraven_testbed::kubernetes::{ApiServer, established, requests};
 use bloodraven_testbed::process::{self, Process};
 use bloodraven_testbed::scratch::Scratch;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -50,7 +50,7 @@ impl Stage {
     pub async fn begin(bloodraven: &Path, scratch: Scratch, most: usize) -> Result<Self> {
         let server = ApiServer::start()?;
         kubectl(&server, &["apply", "--server-side", "-f", "-"], &crd::all_yaml())?;
-        kubectl(&server, &["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "")?;
+        established(CALL_LIMIT, &["crd", "--all"], |words| kubectl(&server, words, ""))?;
         let data = json!({"username": "operator", "password": "op-pw", "MYSQL_ROOT_PASSWORD": "root-pw",
             "MYSQL_REPLICATION_USER": "repl", "MYSQL_REPLICATION_PASSWORD": "repl-pw"});
         let objects = [

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bloodraven_testbed::cluster::{Cluster, SITES};
+use bloodraven_testbed::kubernetes::established;
 use bloodraven_testbed::wait;
 use mysql_async::prelude::Queryable as _;
 use serde_json::{Value, json};
@@ -92,7 +93,9 @@ impl Stage {
         let dns = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/testbed/src/kubernetes/dns_endpoint.yaml");
         self.apply_file(&deploy.join("crds"));
         self.apply_file(&dns);
-        self.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
+        let served =
+            established(Duration::from_mins(1), &["crd", "--all"], |words| self.cluster.kubectl(words).map(drop));
+        served.unwrap_or_else(|error| panic!("{error}"));
         let text = std::fs::read_to_string(deploy.join("operator.yaml")).unwrap();
         let image = format!("bloodraven:{}", env!("CARGO_PKG_VERSION"));
         assert!(text.contains(&image), "deploy/operator.yaml has the image {image}");

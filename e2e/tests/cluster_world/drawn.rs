@@ -102,7 +102,7 @@ fn rows() -> Vec<Row> {
 async fn make() {
     apply(server(), &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}).to_string());
     apply(server(), &certificates());
-    order(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
+    serves_all(server());
     for (_, name) in SECRETS {
         let data = json!({"username": name, "password": "hidden", "MYSQL_ROOT_PASSWORD": "hidden"});
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": NAMESPACE},

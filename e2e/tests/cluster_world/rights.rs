@@ -260,8 +260,7 @@ async fn keep_the_record(world: &ClusterWorld, group: &GroupId) {
 #[tokio::test]
 async fn the_operator_can_do_what_it_does_and_has_no_right_beyond() {
     apply(server(), &certificates());
-    let established = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"];
-    assert!(server().kubectl().args(established).output().unwrap().status.success());
+    serves_all(server());
     for (namespace, operators, watched) in
         [("rights-all", "ops-all", vec![]), ("rights-one", "ops-one", vec!["rights-one"])]
     {

@@ -19,7 +19,7 @@ use bloodraven_operator::sql::Mysql;
 use bloodraven_operator::tell::Teller;
 use bloodraven_operator::world::{GroupId, Version, World};
 use bloodraven_telemetry::OperatorMetrics;
-use bloodraven_testbed::kubernetes::ApiServer;
+use bloodraven_testbed::kubernetes::{ApiServer, established};
 use bloodraven_testbed::wait;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -40,10 +40,17 @@ pub(crate) fn server() -> &'static ApiServer {
 pub(crate) fn server_of(kinds: &str) -> ApiServer {
     let server = ApiServer::start().unwrap();
     apply(&server, kinds);
-    let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"];
-    let waited = server.kubectl().args(wait).output().unwrap();
-    assert!(waited.status.success(), "our kinds are not served: {}", String::from_utf8_lossy(&waited.stderr));
+    serves_all(&server);
     server
+}
+
+/// Every kind that was applied is served.
+pub(crate) fn serves_all(server: &ApiServer) {
+    let all = established(LIMIT, &["crd", "--all"], |words| {
+        let output = server.kubectl().args(words).output().unwrap();
+        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+    });
+    assert_eq!(all, Ok(()), "kinds are not served");
 }
 
 /// As an admin would.

@@ -15,6 +15,7 @@ use std::time::Duration;
 use snafu::{ResultExt as _, Snafu};
 
 use super::certificates::Certificates;
+use super::kinds::established;
 use super::launch::Launch;
 use super::{Parts, VERSION, etcd};
 use crate::process::{self, Process};
@@ -308,7 +309,7 @@ impl ApiServer {
             process::run(kubectl, "kubectl", &self.launch.files.kubectl_log(), CALL_LIMIT).context(InstallSnafu)
         };
         call(&["create", "--validate=false"])?;
-        call(&["wait", "--for=condition=Established", &format!("--timeout={}s", CALL_LIMIT.as_secs())])
+        established(CALL_LIMIT, &[], call)
     }
 }
 

@@ -13,12 +13,13 @@
 //! ```
 //!
 //! Reading order: `api_server` is what tests use, `client` its Rust client (with the feature of that name), `requests`
-//! what it was asked; `launch` and `files` are how it is set up, `certificates` and `kubeconfig` what it shows and gives;
+//! what it was asked, `kinds` waits until kinds are served; `launch` and `files` are how it is set up, `certificates` and `kubeconfig` what it shows and gives;
 //! `etcd`, `programs` and `toolchain` are where its programs come from.
 
 mod api_server;
 #[cfg(feature = "client")]
 mod client;
+mod kinds;
 mod launch;
 mod requests;
 
@@ -39,6 +40,7 @@ pub use self::api_server::{ApiServer, Error as ApiServerError, Options};
 pub use self::client::Error as ClientError;
 pub(crate) use self::etcd::Ports as EtcdPorts;
 pub use self::etcd::{Error as EtcdError, Etcd};
+pub use self::kinds::established;
 pub use self::programs::{Error as ProgramError, Program, VERSION};
 pub(crate) use self::programs::{GoProgram, digest};
 pub use self::requests::requests;
