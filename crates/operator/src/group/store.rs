@@ -6,9 +6,9 @@
 //!
 //! **A save** writes the record's annotation, then the status if more is to be kept than the annotation holds, each bound to
 //! the version that was last read or written. Stored means that either copy took the record; a move waits for no second one,
-//! which follows a moment later with the next picture. Somebody else's write (an admin's new spec, a removed request) makes that version stale without changing anything that
-//! this leader rests on. So after a conflict the object is read again: if it still keeps exactly what this leader knows to
-//! be stored, the write is made on top of the new version; if not, nobody knows what is stored any more, and the brain
+//! which follows a moment later with the next picture. Somebody else's write (an admin's new spec, a removed request) makes
+//! that version stale without changing anything that this leader rests on. So after a conflict the object is read again: if it
+//! still keeps exactly what this leader knows to be stored, the write is made on top of the new version; if not, nobody knows what is stored any more, and the brain
 //! hears so. A copy that was taken away, is behind or was spoilt by hand is written anew from memory, as long as what can be
 //! read still says what this leader knows, or is as it left it: nothing is lost by that. One that says more is never
 //! overwritten.
